@@ -1,0 +1,72 @@
+"""Interbench: how multimodal models behave when the exam talks back.
+
+The names in `__all__` are what a plugin may import; anything else can change without notice.
+"""
+
+from interbench_tasks.errors import InterbenchError
+from interbench_tasks.hookspecs import (
+    Backend,
+    Call,
+    EpisodeProtocol,
+    FeedbackProvider,
+    Memory,
+    MetricSet,
+    PanelRule,
+    Parts,
+    Provider,
+    RoleClient,
+    Roles,
+    Verifier,
+    hookimpl,
+)
+from interbench_tasks.records import (
+    BranchEnd,
+    Episode,
+    EpisodeRecord,
+    Extraction,
+    Feedback,
+    GenerationSettings,
+    Judgement,
+    Message,
+    Notes,
+    PictureRef,
+    Reply,
+    Turn,
+    Usage,
+    Verdict,
+    history,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Backend",
+    "BranchEnd",
+    "Call",
+    "Episode",
+    "EpisodeProtocol",
+    "EpisodeRecord",
+    "Extraction",
+    "Feedback",
+    "FeedbackProvider",
+    "GenerationSettings",
+    "InterbenchError",
+    "Judgement",
+    "Memory",
+    "Message",
+    "MetricSet",
+    "Notes",
+    "PanelRule",
+    "Parts",
+    "PictureRef",
+    "Provider",
+    "Reply",
+    "RoleClient",
+    "Roles",
+    "Turn",
+    "Usage",
+    "Verdict",
+    "Verifier",
+    "history",
+    "hookimpl",
+]

@@ -1,0 +1,267 @@
+"""Every hook, with the protocols (typing.Protocol) that a plugin fulfils.
+
+Two kinds. **Offer** hooks return `{name: factory}`; a task YAML names what it wants. **Watch** hooks are told that
+something happened; they cannot move a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import pluggy
+from pydantic import BaseModel
+
+from interbench_tasks.records import (
+    Episode,
+    EpisodeRecord,
+    Feedback,
+    GenerationSettings,
+    Judgement,
+    Message,
+    Notes,
+    Purpose,
+    Reply,
+    RoleName,
+    Turn,
+    Verdict,
+)
+
+PROJECT = "interbench"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to a backend."""
+
+    messages: tuple[Message, ...]
+    """System (optional), then user and assistant alternating; the last one is the user's."""
+    settings: GenerationSettings
+    role: RoleName
+    purpose: Purpose
+    episode: Episode
+    """For simulations and logs only: a real model sees nothing but the messages."""
+    branch: str = ""
+    round: int = 0
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """What answers for a role. One instance serves many episodes at once and keeps nothing of any."""
+
+    name: str
+    """As shown in results, e.g. `openai:gpt-4o-2024-08-06`; a simulated one has `simulated` in it."""
+    fingerprint: str
+    """Everything but messages and settings that can change a reply (endpoint, model); part of the ledger key."""
+
+    async def reply(self, call: Call) -> Reply:
+        """One reply. A failing call is a Reply with status `error`; it raises only on bugs."""
+        ...
+
+    async def close(self) -> None:
+        """Free connections; called once, after the last episode."""
+        ...
+
+
+class Provider(Protocol):
+    """The role provider as a feedback plugin sees it, bound to one episode."""
+
+    name: str
+    solution: Turn | None
+    """The provider's own try at the question; None where the task has none."""
+    history: Sequence[Message]
+    """What the receiver saw, up to and including the reply that needs feedback."""
+    prompts: Mapping[str, str]
+    """The task's prompt templates (Jinja2), by name."""
+    sees_target: bool
+    """Whether the task lets the provider see the right answer."""
+
+    async def reply(self, messages: Sequence[Message]) -> Reply:
+        """Ask the provider's model."""
+        ...
+
+
+class FeedbackProvider(Protocol):
+    """Turns a wrong reply into feedback. Keeps no state of an episode."""
+
+    async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
+        """Feedback on `turn`; its `status` is `failed` where the provider's model failed."""
+        ...
+
+
+class Memory(Protocol):
+    """What the receiver is shown of the past. Keeps no state: notes go in and come out."""
+
+    async def after_turn(self, notes: Notes | None, turn: Turn, notetaker: Provider) -> Notes:
+        """New notes after a turn."""
+        ...
+
+    def messages(self, notes: Notes | None, history: Sequence[Message]) -> Sequence[Message]:
+        """What the receiver sees next."""
+        ...
+
+
+class Verifier(Protocol):
+    """Reads the answer out of a reply and compares it with the target."""
+
+    def judge(self, text: str, target: str, options: Mapping[str, str]) -> Judgement:
+        """Never guesses: an unreadable answer is `correct=False` with `extraction.answer=None`."""
+        ...
+
+
+class PanelRule(Protocol):
+    """Makes one verdict of several judges' verdicts."""
+
+    def combine(self, verdicts: Sequence[Verdict], declared: int) -> Verdict:
+        """`declared` = number of judges that were asked."""
+        ...
+
+
+class RoleClient(Protocol):
+    """One role, bound to one episode: what a protocol talks to."""
+
+    name: str
+
+    async def reply(
+        self, messages: Sequence[Message], *, branch: str = "", round: int = 0, purpose: Purpose = "answer"
+    ) -> Reply:
+        """Ask; waits for a free slot or a batch. Never raises for a failing call."""
+        ...
+
+
+class Roles(Protocol):
+    """The roles of one episode."""
+
+    receiver: RoleClient
+    provider: RoleClient | None
+    """None where the task has no provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The plugins that a task YAML named, made once a run."""
+
+    verifier: Verifier
+    feedback_providers: Mapping[str, FeedbackProvider] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Prompt templates of the YAML, by name."""
+
+
+class EpisodeProtocol(Protocol):
+    """The script of an episode. Made once a run; keeps nothing of an episode."""
+
+    Options: type[BaseModel]
+    """Its own keys of `metadata.interbench`."""
+    roles: tuple[RoleName, ...]
+    """Roles it needs beside the receiver."""
+    metrics: str
+    """Name of the metric set that fits it."""
+
+    def __init__(self, options: BaseModel, parts: Parts) -> None: ...
+
+    async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
+        """Play one episode to its end. What it raises fails this episode only."""
+        ...
+
+
+class MetricSet(Protocol):
+    """Metrics as pure functions of summaries."""
+
+    def summary(self, record: EpisodeRecord) -> Mapping[str, Any]:
+        """JSON-able, under 4 KB, holds all that the metrics need."""
+        ...
+
+    def contributions(self, summary: Mapping[str, Any]) -> Mapping[str, float]:
+        """Metric -> this episode's own value, for each metric that it is counted in; the harness logs it."""
+        ...
+
+    def table(self, summaries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Name -> `metrics.intervals.Estimate`, in the order to show; an undefined metric is absent."""
+        ...
+
+    def headline(self, names: Sequence[str]) -> Sequence[str]:
+        """Which of `names` go into the harness's table; the others go to metrics.json and the report."""
+        ...
+
+
+HookKind = Literal["offer", "watch"]
+
+
+@hookspec
+def interbench_backends() -> Mapping[str, Callable[..., Backend]]:  # type: ignore[empty-body]
+    """Offer backends that a role can name (`openai:...`, `simulated:...`).
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: factory}; called as `factory(model, **options)` with the role's words; it must not connect yet.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
+def interbench_protocols() -> Mapping[str, type[EpisodeProtocol]]:  # type: ignore[empty-body]
+    """Offer protocols that a task YAML can name.
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: class}; its `Options` are the further keys that metadata.interbench may hold.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
+def interbench_feedback_providers() -> Mapping[str, Callable[[], FeedbackProvider]]:  # type: ignore[empty-body]
+    """Offer feedback providers that a task YAML can name.
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: factory}; name is an entry of metadata.interbench.arms.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
+def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:  # type: ignore[empty-body]
+    """Offer verifiers that a task YAML can name.
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: factory}; name is the value of metadata.interbench.verifier.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
+def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:  # type: ignore[empty-body]
+    """Offer metric sets; a protocol names the one that fits it, a task YAML may name another.
+
+    Called: once a run, before any episode, and by `interbench score`.
+    Returns: {name: factory}; called as `factory(options)` with the protocol's own options.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
+def interbench_episode_finished(record: EpisodeRecord) -> None:
+    """Watch episodes end.
+
+    Called: after an episode's record was written; in the engine's thread, so be quick.
+    record: the finished episode, frozen.
+    Returns: nothing; it cannot move a score.
+    Several plugins: all are called; one that raises is reported at the end of the run, with exit code 1 from our CLI.
+    Since: 0.1
+    """
+
+
+OFFERS = (
+    "interbench_backends",
+    "interbench_protocols",
+    "interbench_feedback_providers",
+    "interbench_verifiers",
+    "interbench_metrics",
+)
+"""The offer hooks. Hooks for memories and panel rules come with the plugins that need them."""

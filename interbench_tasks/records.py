@@ -1,0 +1,308 @@
+"""Frozen records: what goes through Interbench, and what is kept of an episode.
+
+A record stores each message once; a history is the chain of parents. Everything that may differ between two runs of
+the same episode (latency, retries, time stamps) lies under one key `run`, so two runs compare equal without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+RoleName = Literal["receiver", "provider", "judge", "notetaker"]
+Purpose = Literal["answer", "solve", "feedback", "judge", "notes"]
+ReplyStatus = Literal["ok", "empty", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRef:
+    """A picture by its content, without the bytes; `images.Picture` adds them."""
+
+    digest: str
+    """First 32 hex digits of the SHA-256 of what the picture was made from."""
+    width: int
+    """Pixels, as a viewer shows it (EXIF rotation applied)."""
+    height: int
+    """Pixels."""
+    mime: str
+    """MIME type of the bytes that are sent, e.g. image/png."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a conversation; texts and pictures stay in the order in which they were given."""
+
+    role: Literal["system", "user", "assistant"]
+    content: tuple[str | PictureRef, ...]
+
+    @property
+    def text(self) -> str:
+        """All texts of the message, joined."""
+        return "".join(part for part in self.content if isinstance(part, str))
+
+    @property
+    def pictures(self) -> tuple[PictureRef, ...]:
+        """The pictures of the message, in order."""
+        return tuple(part for part in self.content if isinstance(part, PictureRef))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSettings:
+    """How a reply is generated; part of the ledger key."""
+
+    max_new_tokens: int
+    temperature: float
+    top_p: float | None = None
+    until: tuple[str, ...] = ()
+    """Texts at which the reply is cut."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Further options, passed to the backend as they are (e.g. `seed`, `reasoning_effort`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What one or several calls cost. None means unknown, never zero."""
+
+    calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    """Includes reasoning tokens, where a backend counts them."""
+    reasoning_tokens: int | None = 0
+
+    def plus(self, other: Usage) -> Usage:
+        """The sum; unknown plus anything is unknown."""
+        return Usage(
+            calls=self.calls + other.calls,
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            reasoning_tokens=_sum(self.reasoning_tokens, other.reasoning_tokens),
+        )
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right
+
+
+UNKNOWN_USAGE = Usage(calls=1, input_tokens=None, output_tokens=None, reasoning_tokens=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRun:
+    """What differs between two runs of the same call; kept apart from the reply itself."""
+
+    latency_s: float = 0.0
+    """Seconds from sending to the whole reply."""
+    waited_s: float = 0.0
+    """Seconds in our own queue before sending."""
+    retries: int = 0
+    """Failed attempts before this reply."""
+    from_ledger: bool = False
+    started_at: float = 0.0
+    """Unix time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a backend said, or why it did not. `text` is never changed by us."""
+
+    text: str
+    status: ReplyStatus = "ok"
+    """`ok`: the model's own words, also cut ones (see finish_reason). `empty`: nothing came, and nobody knows why.
+    `error`: the call failed. `skipped`: never asked (a budget was used up)."""
+    finish_reason: str | None = None
+    """As the API gives it, e.g. `stop`, `length`; None where the backend does not tell."""
+    reasoning: str | None = None
+    """Reasoning that the API returned apart from the text."""
+    usage: Usage = UNKNOWN_USAGE
+    error: str | None = None
+    """Why it failed, redacted; None where the status is ok."""
+    model: str | None = None
+    """The model as the backend names it; None where it does not tell."""
+    run: ReplyRun = ReplyRun()
+
+    @property
+    def usable(self) -> bool:
+        """True where the text is what the model said."""
+        return self.status == "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """The answer read out of a reply. Never a guess."""
+
+    answer: str | None
+    """Option letter, or the answer's text; None where the reply does not give exactly one."""
+    method: str
+    """How it was found, e.g. `declared`, `boxed`, `letter`, `option_text`, `none`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verifier's reading of a reply: the extraction, and whether it equals the target."""
+
+    extraction: Extraction
+    correct: bool
+    """False where nothing could be extracted: unparsable is wrong, and counted apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the receiver is told about its reply."""
+
+    text: str
+    kind: str
+    """The arm's name, e.g. `simple`, `detail`."""
+    author: str
+    """Model name of the provider, or `template` where no model wrote it."""
+    status: Literal["given", "failed"] = "given"
+    prompt: Message | None = None
+    """What the provider was asked; None where no model wrote the feedback."""
+    reply: Reply | None = None
+    """The provider's whole reply; None where no model wrote the feedback."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What a memory carries from turn to turn."""
+
+    text: str
+    status: Literal["updated", "kept"] = "updated"
+    """`kept`: the new notes were unreadable, the old ones stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one judge said of one reply."""
+
+    judge: str
+    status: Literal["scored", "unparsed", "error"]
+    score: float | None
+    """On the rubric's scale; None unless scored."""
+    label: str | None = None
+    raw_text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One doc, ready to be played."""
+
+    id: str
+    """Unique in its data set; a column of it, else the row number."""
+    doc_id: int
+    """0-based row number in the split."""
+    repeat: int = 0
+    """0-based; above 0 only with the harness's --repeats."""
+    question: Message
+    """The first user message, prompt included."""
+    system: str | None = None
+    target: str
+    """Option letter where there are options, else the right answer's text."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Letter -> text; empty for a free-form question."""
+    raw_question: str = ""
+    """The question without prompt, for feedback prompts."""
+    category: str | None = None
+    cluster: str | None = None
+    """Rows of one cluster are not independent; None where all rows are."""
+    first_answer: str | None = None
+    """A recorded first answer that stands for round 0; None where the receiver answers itself."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Further columns that the task YAML names under `columns.extra`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One user message and the model's reply to it."""
+
+    index: int
+    """0-based position in the episode; unique, also across branches and roles."""
+    parent: int | None
+    """The turn that this one continues; None at a root."""
+    branch: str = ""
+    """'' for the common history, else the arm or the question's id."""
+    round: int = 0
+    """0 is the first answer."""
+    role: RoleName = "receiver"
+    user: Message
+    reply: Reply
+    judgement: Judgement | None = None
+    """None where the reply is not usable or there is nothing to verify."""
+    feedback: Feedback | None = None
+    """The feedback that this turn's user message carries; None in round 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchEnd:
+    """How one branch of an episode ended."""
+
+    branch: str
+    reason: str
+    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`."""
+    feedback: Feedback | None = None
+    """The feedback that failed, where one did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRecord:
+    """A finished episode with everything that happened."""
+
+    task: str
+    protocol: str
+    episode_id: str
+    doc_id: int
+    repeat: int
+    category: str | None
+    cluster: str | None
+    target: str
+    options: Mapping[str, str]
+    system: str | None = None
+    turns: tuple[Turn, ...] = ()
+    ends: tuple[BranchEnd, ...] = ()
+    status: Literal["finished", "failed", "skipped"] = "finished"
+    """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
+    stop_reason: str = ""
+    error: str | None = None
+    """Why it failed, redacted."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Role -> model name; a simulated one says so in its name."""
+    run: Mapping[str, object] = field(default_factory=dict)
+    """Latencies, retries, ledger hits and time stamps; two runs compare equal without it."""
+
+    def usage(self) -> dict[str, Usage]:
+        """Role -> what its calls cost, feedback included."""
+        total: dict[str, Usage] = {}
+        for turn in self.turns:
+            _add(total, turn.role, turn.reply)
+            if turn.feedback is not None and turn.feedback.reply is not None:
+                _add(total, "provider", turn.feedback.reply)
+        for end in self.ends:
+            if end.feedback is not None and end.feedback.reply is not None:
+                _add(total, "provider", end.feedback.reply)
+        return total
+
+
+def _add(total: dict[str, Usage], role: str, reply: Reply) -> None:
+    total[role] = total.get(role, Usage()).plus(reply.usage)
+
+
+def history(turns: Sequence[Turn], index: int | None, system: str | None = None) -> tuple[Message, ...]:
+    """The messages that lead to and include turn `index`: system, then user and assistant alternating.
+
+    Args: index = a turn's `index`, or None for the empty history.
+    Raises: KeyError where a parent is missing.
+    """
+    by_index = {turn.index: turn for turn in turns}
+    chain: list[Turn] = []
+    while index is not None:
+        chain.append(by_index[index])
+        index = chain[-1].parent
+    messages = [Message(role="system", content=(system,))] if system else []
+    for turn in reversed(chain):
+        messages += [turn.user, Message(role="assistant", content=(turn.reply.text,))]
+    return tuple(messages)
+
+
+def without_run(record: EpisodeRecord) -> EpisodeRecord:
+    """The record without what differs between two runs of it."""
+    return replace(record, run={})
