@@ -19,6 +19,7 @@ from interbench_tasks.hookspecs import (
     Verifier,
     hookimpl,
 )
+from interbench_tasks.prompts import render
 from interbench_tasks.records import (
     BranchEnd,
     Episode,
@@ -69,4 +70,5 @@ __all__ = [
     "Verifier",
     "history",
     "hookimpl",
+    "render",
 ]

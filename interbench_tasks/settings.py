@@ -24,10 +24,14 @@ def variable(name: str) -> str | None:
     return value or None
 
 
+def role_variable(role: str) -> str:
+    """The environment variable that names the backend of `role`, e.g. INTERBENCH_PROVIDER."""
+    return "INTERBENCH_JUDGES" if role == "judge" else f"INTERBENCH_{role.upper()}"
+
+
 def role_override(role: str) -> str | None:
-    """The backend that the environment names for `role`, e.g. INTERBENCH_PROVIDER; None where it names none."""
-    plural = {"judge": "JUDGES"}
-    return variable(f"INTERBENCH_{plural.get(role, role.upper())}")
+    """The backend that the environment names for `role`; None where it names none."""
+    return variable(role_variable(role))
 
 
 def local_data() -> str | None:

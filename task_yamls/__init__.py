@@ -1,0 +1,1 @@
+"""Task YAMLs that ship with Interbench, and their data."""

@@ -1,0 +1,1 @@
+"""Backends: what answers for a role."""

@@ -1,0 +1,1 @@
+"""The bridge to lmms-eval; the only folder that imports it."""

@@ -1,0 +1,1 @@
+"""Estimates and records -> tables and pages."""

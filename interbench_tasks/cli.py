@@ -1,0 +1,148 @@
+"""`interbench ...`: what the harness's own command line has no word for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from interbench_tasks import __version__
+from interbench_tasks.errors import InterbenchError, near_miss
+from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.redaction import redact
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks, scores and repairs.",
+)
+MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
+
+
+def main() -> None:
+    """The entry point: our own errors are told in one block of text, exit code 1."""
+    try:
+        app()
+    except InterbenchError as error:
+        typer.echo(redact(str(error)), err=True)
+        raise SystemExit(1) from None
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(help="Task YAMLs.", show_default=False)],
+    data: Annotated[bool, typer.Option(help="Also load the data set and make its first episode.")] = True,
+) -> None:
+    """Check task YAMLs: every problem of a file at once, before a model is loaded."""
+    from interbench_tasks.task_files import check_task_file
+
+    offers = offers_from(build_plugin_manager())
+    n_wrong = 0
+    for file in files:
+        try:
+            options = check_task_file(file, offers, with_data=data)
+        except InterbenchError as error:
+            n_wrong += 1
+            typer.echo(redact(str(error)), err=True)
+        else:
+            typer.echo(f"{file}: ok (protocol {options.common.protocol}, metrics {options.metrics})")
+    raise typer.Exit(1 if n_wrong else 0)
+
+
+@app.command()
+def score(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.", show_default=False)],
+    categories: Annotated[bool, typer.Option(help="Show every category too.")] = False,
+) -> None:
+    """Compute the metrics again from episodes.jsonl alone, and show them."""
+    from interbench_tasks.report.table import table_text
+    from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
+    from interbench_tasks.runs.score import score_folder
+
+    offers = offers_from(build_plugin_manager())
+    for folder in [folder for run in runs for folder in run_folders(run)]:
+        metrics = score_folder(folder, offers)
+        models = read_json(folder / MANIFEST)["models"]
+        names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
+        typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
+        for category, table in metrics["categories"].items() if categories else ():
+            typer.echo("\n" + table_text(table, title=f"category {category}"))
+        typer.echo("")
+
+
+@app.command("new-task")
+def new_task(
+    name: Annotated[str, typer.Option(help="The new task's name.", show_default=False)],
+    source: Annotated[str, typer.Option("--from", help="Task to copy: a name of ours, or a YAML file.")] = (
+        "interfeedback_local"
+    ),
+    data: Annotated[Path | None, typer.Option(help="Your JSONL, JSON, CSV or parquet file, or a saved folder.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="ours=yours, e.g. question=prompt; may be repeated.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the YAML.")] = Path(),
+) -> None:
+    """Write a self-contained task YAML for your own data."""
+    from interbench_tasks.task_files import check_task_file, new_task_file, own_tasks
+
+    tasks = own_tasks()
+    path = Path(source) if Path(source).suffix in (".yaml", ".yml") else tasks.get(source)
+    if path is None:
+        raise InterbenchError(f"--from {source}: no such task{near_miss(source, tasks)}; allowed: {', '.join(tasks)}")
+    target = out / f"{name}.yaml"
+    new_task_file(path, target, name=name, data=data, columns=_pairs(column or []))
+    typer.echo(f"wrote {target}")
+    try:
+        check_task_file(target, offers_from(build_plugin_manager()), with_data=data is not None)
+    except InterbenchError as error:
+        typer.echo(f"It still needs your hand:\n{redact(str(error))}\nThen: interbench check {target}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"It is ready: lmms-eval --tasks {name} --include_path {out.resolve()} --model ... --output_path runs/")
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        ours, sign, yours = word.partition("=")
+        if not sign or not ours or not yours:
+            raise InterbenchError(f"--column {word}: must be ours=yours, e.g. question=prompt")
+        pairs[ours] = yours
+    return pairs
+
+
+@app.command()
+def tasks(
+    path: Annotated[bool, typer.Option("--path", help="Only the folder, for lmms-eval's --include_path.")] = False,
+) -> None:
+    """List our tasks, or show their folder."""
+    from interbench_tasks.task_files import own_tasks, task_folder
+
+    if path:
+        typer.echo(str(task_folder()))
+        return
+    for name, file in own_tasks().items():
+        typer.echo(f"{name}  {file}")
+
+
+@app.command()
+def doctor(
+    server: Annotated[
+        list[str] | None, typer.Option(help="Base URL of a server to ask, e.g. http://localhost:8000/v1.")
+    ] = None,
+) -> None:
+    """Look at versions, plugins, tasks, keys, servers and disk; exit 1 if something is wrong."""
+    from interbench_tasks.doctor import examine
+
+    n_wrong = 0
+    for finding in examine(tuple(server or ())):
+        n_wrong += finding.state == "wrong"
+        cure = f"\n        cure: {finding.cure}" if finding.cure else ""
+        typer.echo(redact(f"{MARKS[finding.state]} {finding.what}: {finding.text}{cure}"))
+    typer.echo(f"\n{n_wrong} problem(s) found" if n_wrong else "\nall is well")
+    raise typer.Exit(1 if n_wrong else 0)
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    typer.echo(__version__)

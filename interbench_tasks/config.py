@@ -1,0 +1,354 @@
+"""`metadata.interbench` of a task YAML -> `TaskOptions`; every error of a file at once, with near misses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from interbench_tasks import settings
+from interbench_tasks.errors import ConfigError, InterbenchError, Problem, near_miss
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.records import GenerationSettings
+from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
+
+KEY = "metadata.interbench"
+Model = TypeVar("Model", bound=BaseModel)
+ROLE_NAMES = ("provider", "judge", "notetaker")
+GENERATION_KEYS = ("max_new_tokens", "temperature", "top_p", "until")
+HARNESS_BACKEND = "harness"
+"""A role may be a model of the harness: `harness:qwen2_5_vl,pretrained=...`; harness/ makes it, no plugin."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Columns(_Strict):
+    """Which column of the data set holds what. None: the data set has no such column."""
+
+    id: str | None = "id"
+    question: str = "question"
+    pictures: str | tuple[str, ...] | None = "image"
+    """One column (a picture or a list of them), or several columns in the order to show."""
+    options: str | None = "options"
+    answer: str = "answer"
+    category: str | None = "category"
+    first_answer: str | None = None
+    """Recorded first answers, which stand for round 0."""
+    extra: tuple[str, ...] = ()
+    """Further columns that a plugin wants to see."""
+
+
+class PictureOptions(_Strict):
+    """How pictures are sent."""
+
+    max_side: Annotated[int, Field(ge=16)] | None = None
+    """Longest side in pixels; larger pictures are made smaller. None: as they are."""
+    root: str | None = None
+    """Folder of relative picture paths; None: the folder of the data file."""
+
+
+class EngineOptions(_Strict):
+    """How many episodes run at once, and when a batch leaves."""
+
+    max_live_episodes: Annotated[int, Field(ge=1)] | None = None
+    max_wait_s: Annotated[float, Field(ge=0, le=60)] = 0.5
+
+
+class CommonOptions(_Strict):
+    """The keys of `metadata.interbench` that every protocol knows; a protocol adds its own."""
+
+    protocol: str
+    verifier: str = "choice_or_exact"
+    metrics: str | None = None
+    """None: the metric set that the protocol names."""
+    columns: Columns = Columns()
+    cluster: str | None = None
+    """Column whose equal values mark rows that are not independent."""
+    answer_is: Literal["auto", "letter", "text"] = "auto"
+    """Whether the answer column holds an option's letter or its text; `auto` refuses an answer that could be both."""
+    pictures: PictureOptions = PictureOptions()
+    prompts: dict[str, str] = {}
+    system: str | None = None
+    roles: dict[str, str | dict[str, Any]] = {}
+    engine: EngineOptions = EngineOptions()
+    max_failed_share: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """Above this share of failed episodes the run says so loudly."""
+
+    @field_validator("prompts")
+    @classmethod
+    def _templates_parse(cls, prompts: dict[str, str]) -> dict[str, str]:
+        from jinja2 import Environment, TemplateSyntaxError
+
+        for name, text in prompts.items():
+            try:
+                Environment(autoescape=False).parse(text)
+            except TemplateSyntaxError as error:
+                raise ValueError(f"prompt '{name}', line {error.lineno}: {error.message}") from error
+        return prompts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """A role of the YAML (or the environment), ready to be made."""
+
+    words: RoleWords
+    settings: GenerationSettings
+    named_in: str
+    """Where it was named: `metadata.interbench.roles.provider` or `INTERBENCH_PROVIDER`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """Everything that a task YAML says to us, checked."""
+
+    where: str
+    """File or task name, for errors."""
+    common: CommonOptions
+    protocol_options: BaseModel
+    metrics: str
+    roles: Mapping[str, Role]
+    receiver_settings: GenerationSettings
+    version: str
+    """`metadata.version`: raised by any change that can move a score."""
+
+
+def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) -> TaskOptions:
+    """The options of one task, checked against everything that the plugins offer.
+
+    Args: config = the whole task YAML, includes resolved; where = its file or name, for errors.
+    Raises: ConfigError with all problems at once.
+    """
+    problems: list[Problem] = []
+    metadata = config.get("metadata")
+    raw = metadata.get("interbench") if isinstance(metadata, Mapping) else None
+    receiver_settings = _receiver_settings(config, problems)
+    problems += _forbidden_keys(config)
+    if not isinstance(raw, Mapping):
+        problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
+        raise ConfigError(where, problems)
+    protocol = raw.get("protocol")
+    if protocol not in offers.protocols:
+        problems.append(_unknown(f"{KEY}.protocol", protocol, offers.protocols))
+        raise ConfigError(where, problems)
+    options_model: type[BaseModel] = offers.protocols[protocol].Options  # type: ignore[attr-defined]
+    common, own = _split(raw, options_model, problems)
+    common_options = _validated(CommonOptions, common, problems)
+    protocol_options = _validated(options_model, own, problems)
+    metrics = ""
+    roles: dict[str, Role] = {}
+    if common_options is not None and protocol_options is not None:
+        metrics = common_options.metrics or offers.protocols[protocol].metrics  # type: ignore[attr-defined]
+        problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
+        wanted = tuple(offers.protocols[protocol].roles)  # type: ignore[attr-defined]
+        roles = _roles(common_options.roles, wanted, offers, problems)
+    if problems or common_options is None or protocol_options is None or receiver_settings is None:
+        raise ConfigError(where, problems)
+    return TaskOptions(
+        where=where,
+        common=common_options,
+        protocol_options=protocol_options,
+        metrics=metrics,
+        roles=roles,
+        receiver_settings=receiver_settings,
+        version=str(metadata.get("version", "")) if isinstance(metadata, Mapping) else "",
+    )
+
+
+def _unknown(key: str, value: object, allowed: Mapping[str, object] | Sequence[str]) -> Problem:
+    names = sorted(allowed)
+    return Problem(key=key, message=f" = {value!r}{near_miss(value, names)}", allowed=tuple(names))
+
+
+def _split(
+    raw: Mapping[str, Any], options_model: type[BaseModel], problems: list[Problem]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    known = sorted({*CommonOptions.model_fields, *options_model.model_fields})
+    problems += [_unknown_key(f"{KEY}.{key}", key, known) for key in raw if key not in known]
+    common = {key: value for key, value in raw.items() if key in CommonOptions.model_fields}
+    own = {key: value for key, value in raw.items() if key in options_model.model_fields}
+    return common, own
+
+
+def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
+    return Problem(key=path, message=f" is no known key{near_miss(key, known)}", allowed=tuple(known))
+
+
+def _validated(model: type[Model], raw: Mapping[str, Any], problems: list[Problem]) -> Model | None:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems += [_problem_from(detail, model) for detail in error.errors()]
+        return None
+
+
+def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+    steps = [str(step) for step in detail["loc"] if not _is_union_branch(step)]
+    path = ".".join([KEY, *steps])
+    if detail["type"] == "extra_forbidden":
+        return _unknown_key(path, steps[-1], sorted(_model_at(model, steps[:-1]).model_fields))
+    if detail["type"] == "literal_error":
+        allowed = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
+        return _unknown(path, detail["input"], allowed)
+    if detail["type"] == "missing":
+        return Problem(key=path, message=" is missing")
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return Problem(key=path, message=f" = {detail['input']!r}: {message}")
+
+
+def _is_union_branch(step: object) -> bool:
+    """Pydantic puts the branch of a union into the path, e.g. `str` or `tuple[str, ...]`; a user never wrote that."""
+    return isinstance(step, str) and (step in ("str", "int", "float", "bool") or "[" in step)
+
+
+def _model_at(model: type[BaseModel], steps: Sequence[str]) -> type[BaseModel]:
+    for step in steps:
+        inner = model.model_fields[step].annotation if step in model.model_fields else None
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            model = inner
+    return model
+
+
+def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, offers: Offers) -> Iterator[Problem]:
+    if common.verifier not in offers.verifiers:
+        yield _unknown(f"{KEY}.verifier", common.verifier, offers.verifiers)
+    if metrics not in offers.metrics:
+        yield _unknown(f"{KEY}.metrics", metrics, offers.metrics)
+    for arm in getattr(own, "arms", ()):
+        if arm not in offers.feedback_providers:
+            yield _unknown(f"{KEY}.arms", arm, offers.feedback_providers)
+
+
+def _roles(
+    raw: Mapping[str, str | dict[str, Any]], wanted: Sequence[str], offers: Offers, problems: list[Problem]
+) -> dict[str, Role]:
+    problems += [_unknown_key(f"{KEY}.roles.{name}", name, ROLE_NAMES) for name in raw if name not in ROLE_NAMES]
+    roles = {}
+    for name in wanted:
+        override = settings.role_override(name)
+        key = f"{KEY}.roles.{name}" if override is None else settings.role_variable(name)
+        named = raw.get(name) if override is None else override
+        if named is None:
+            hint = f" is missing: name it in the YAML or in the environment variable {settings.role_variable(name)}"
+            problems.append(Problem(key=key, message=hint))
+            continue
+        try:
+            words = role_words_from(named) if isinstance(named, str) else role_words_from_mapping(named)
+            roles[name] = _role_from(words, key)
+        except InterbenchError as error:
+            problems.append(Problem(key=key, message=f": {error}"))
+            continue
+        if words.backend not in offers.backends and words.backend != HARNESS_BACKEND:
+            problems.append(_unknown(key, words.backend, [*offers.backends, HARNESS_BACKEND]))
+    return roles
+
+
+def _role_from(words: RoleWords, named_in: str) -> Role:
+    """Split a role's options into generation settings and what the backend itself takes."""
+    options = dict(words.options)
+    generation = {key: options.pop(key) for key in GENERATION_KEYS if key in options}
+    return Role(
+        words=RoleWords(backend=words.backend, model=words.model, options=options),
+        settings=generation_settings_from({"max_new_tokens": 1024, "temperature": 0.0, "until": (), **generation}),
+        named_in=named_in,
+    )
+
+
+def generation_settings_from(raw: Mapping[str, Any]) -> GenerationSettings:
+    """Generation settings out of the harness's `generation_kwargs`; unknown keys go to `options` as they are.
+
+    Raises: ConfigError where a value has the wrong type.
+    """
+    try:
+        checked = _Generation.model_validate(dict(raw))
+    except ValidationError as error:
+        problems = [Problem(key=str(d["loc"][0]), message=f" = {d['input']!r}: {d['msg']}") for d in error.errors()]
+        raise ConfigError("generation settings", problems) from error
+    return GenerationSettings(
+        max_new_tokens=checked.max_new_tokens,
+        temperature=checked.temperature,
+        top_p=checked.top_p,
+        until=tuple(checked.until),
+        options={k: v for k, v in (checked.model_extra or {}).items() if k != "do_sample"},
+    )
+
+
+class _Generation(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    max_new_tokens: Annotated[int, Field(ge=1)]
+    temperature: Annotated[float, Field(ge=0)]
+    until: list[str]
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+
+
+def _receiver_settings(config: Mapping[str, Any], problems: list[Problem]) -> GenerationSettings | None:
+    raw = config.get("generation_kwargs")
+    given = raw if isinstance(raw, Mapping) else {}
+    missing = [key for key in ("until", "max_new_tokens", "temperature") if key not in given]
+    if missing:
+        why = "the harness's defaults cut replies at the first blank line; write e.g. until: [], max_new_tokens: 1024"
+        problems += [Problem(key=f"generation_kwargs.{key}", message=f" is missing ({why})") for key in missing]
+        return None
+    try:
+        return generation_settings_from(given)
+    except ConfigError as error:
+        problems += [
+            Problem(key=f"generation_kwargs.{problem.key}", message=problem.message) for problem in error.problems
+        ]
+        return None
+
+
+FORBIDDEN_KEYS = {
+    "filter_list": "filters would cut pieces out of our replies; remove it",
+    "metric_list": "the metrics come from the protocol; remove it",
+    "process_results": "the results come from the protocol; remove it",
+    "repeats": "use the harness's --repeats; remove it",
+    "num_fewshot": "few-shot examples are not supported; remove it",
+}
+
+
+def _forbidden_keys(config: Mapping[str, Any]) -> list[Problem]:
+    return [
+        Problem(key=key, message=f" cannot be used with an Interbench task: {why}")
+        for key, why in FORBIDDEN_KEYS.items()
+        if config.get(key) not in (None, 0, 1 if key == "repeats" else None)
+    ]
+
+
+class _SimpleLoader(yaml.SafeLoader):
+    """Reads a task YAML without importing what `!function` names."""
+
+
+_SimpleLoader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
+
+
+def config_from_file(path: Path) -> dict[str, Any]:
+    """A task YAML as the harness reads it: includes resolved, the including file wins key by key at the top level.
+
+    Raises: ConfigError for an unreadable file, broken YAML, a missing include or a circle of includes.
+    """
+    return _config_from_file(path, ())
+
+
+def _config_from_file(path: Path, trail: tuple[Path, ...]) -> dict[str, Any]:
+    if path in trail:
+        raise ConfigError(str(path), [Problem(key="include", message=f" includes itself through {trail[-1]}")])
+    try:
+        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_SimpleLoader)
+    except OSError as error:
+        raise ConfigError(str(path), [Problem(key="file", message=f" cannot be read: {error.strerror}")]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [Problem(key="file", message=f" is no valid YAML: {error}")]) from error
+    if not isinstance(loaded, dict):
+        raise ConfigError(str(path), [Problem(key="file", message=f" holds no mapping, got {loaded!r}")])
+    includes = loaded.pop("include", [])
+    merged: dict[str, Any] = {}
+    for include in reversed([includes] if isinstance(includes, str) else list(includes)):
+        merged.update(_config_from_file((path.parent / include), (*trail, path)))
+    return {**merged, **loaded}

@@ -1,0 +1,166 @@
+"""Plays one task for the harness: what the command line said, which model it is, what to tell the user."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pluggy
+from loguru import logger
+
+from interbench_tasks import settings
+from interbench_tasks.config import Role, TaskOptions, generation_settings_from
+from interbench_tasks.engine import BatchedModel
+from interbench_tasks.errors import HarnessError
+from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
+from interbench_tasks.harness.usage import Reported, budget_used_up
+from interbench_tasks.hookspecs import Backend
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.redaction import redact
+from interbench_tasks.rows import DataSet
+from interbench_tasks.runs.play import PlayedRun, RunPlan, play_run
+
+FOLDER = "interbench"
+
+
+def play_task(
+    lm: Any,  # noqa: ANN401 - the harness is untyped
+    *,
+    task: str,
+    options: TaskOptions,
+    data: DataSet,
+    wanted: Sequence[tuple[int, int]],
+    run_id: str,
+    args: Any,  # noqa: ANN401 - the harness is untyped
+    manager: pluggy.PluginManager,
+    offers: Offers,
+    generation: Mapping[str, Any],
+) -> PlayedRun:
+    """Play a task's episodes with the harness's model and say what came of it.
+
+    Args: args = the harness's command line, None where it was called from Python.
+    """
+    rank, world_size = settings.rank_and_world_size()
+    output_path = getattr(args, "output_path", None)
+    base = Path(output_path) if output_path else settings.runs_folder()
+    receiver_settings = generation_settings_from(generation)  # --gen_kwargs may have changed them
+    plan = RunPlan(
+        task=task,
+        options=dataclasses.replace(options, receiver_settings=receiver_settings),
+        data=data,
+        wanted=wanted,
+        run_id=run_id,
+        folder=base / FOLDER / run_id / task,
+        rank=rank,
+        world_size=world_size,
+        stop_reason=budget_used_up,
+    )
+    try:
+        played = play_run(
+            plan,
+            receiver=receiver_from(lm, args),
+            manager=manager,
+            offers=offers,
+            harness_model=harness_model_from,
+            reported=lambda backend, role: Reported(backend, task=task, source="judge" if role == "judge" else "model"),
+        )
+    except KeyboardInterrupt:
+        logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
+        raise
+    _say(played, options, len(wanted))
+    return played
+
+
+def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401 - the harness is untyped
+    """The harness's model as the receiver: natively asynchronous where it is ours, else in batches."""
+    if hasattr(lm, "interbench_backend"):
+        backend: Backend = lm.interbench_backend()
+        return backend
+    model_args = _parsed(getattr(args, "model_args", None))
+    model = getattr(args, "model", None) or type(lm).__name__
+    _close_idle_connections(lm)
+    return HarnessModel(
+        lm,
+        name=_name_of(model, model_args),
+        fingerprint=redact(f"harness:{type(lm).__module__}.{type(lm).__name__}:{sorted(model_args.items())}"),
+        batch_size=batch_size_of(lm, model_args),
+    )
+
+
+def harness_model_from(role: Role) -> BatchedModel:
+    """A role played by a model of the harness: `harness:qwen2_5_vl,pretrained=...`.
+
+    Raises: HarnessError where the harness does not know the model or cannot load it.
+    """
+    from lmms_eval.models import get_model
+
+    options = dict(role.words.options)
+    try:
+        lm = get_model(role.words.model)(**options)
+    except Exception as error:
+        raise HarnessError(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}") from error
+    _close_idle_connections(lm)
+    return HarnessModel(
+        lm,
+        name=_name_of(role.words.model, options),
+        fingerprint=redact(f"harness:{role.words.model}:{sorted(options.items())}"),
+        batch_size=batch_size_of(lm, options),
+    )
+
+
+def _parsed(model_args: object) -> dict[str, Any]:
+    from lmms_eval.utils import simple_parse_args_string
+
+    if isinstance(model_args, Mapping):
+        return dict(model_args)
+    parsed: dict[str, Any] = simple_parse_args_string(str(model_args)) if model_args else {}
+    return parsed
+
+
+def _name_of(model: str, model_args: Mapping[str, Any]) -> str:
+    for key in ("pretrained", "model_version", "model", "model_name"):
+        if model_args.get(key):
+            return redact(f"{model}:{model_args[key]}")
+    return model
+
+
+def _close_idle_connections(lm: Any) -> None:  # noqa: ANN401 - the harness is untyped
+    """Cure the harness's async_openai, which would pay each call twice.
+
+    Its client is used from a new event loop in every `generate_until`; a connection kept from the loop before makes
+    the call fail ("Event loop is closed") and be sent again.
+    """
+    if type(lm).__name__ != "AsyncOpenAIChat":
+        return
+    import openai
+
+    client_class = openai.DefaultAsyncHttpxClient
+    limits = _limits_class(client_class)(max_keepalive_connections=0)
+    lm.client = lm.client.with_options(http_client=client_class(limits=limits))
+
+
+def _limits_class(client_class: type) -> Any:  # noqa: ANN401 - httpx or httpx2, whichever the SDK uses
+    import importlib
+
+    base = next(parent for parent in client_class.__mro__ if parent.__module__.partition(".")[0].startswith("httpx"))
+    return importlib.import_module(base.__module__.partition(".")[0]).Limits
+
+
+def _say(played: PlayedRun, options: TaskOptions, n_wanted: int) -> None:
+    for warning in played.ledger_warnings:
+        logger.warning(f"interbench: {warning}")
+    for error in played.watcher_errors:
+        logger.error(f"interbench: {error}")
+    if played.n_failed == 0:
+        return
+    share = played.n_failed / max(n_wanted, 1)
+    reasons = sorted(played.errors.items(), key=lambda item: -item[1])[:5]
+    told = "; ".join(f"{count} x {text}" for text, count in reasons)
+    level = "ERROR" if share > options.common.max_failed_share else "WARNING"
+    logger.log(
+        level,
+        f"interbench: {played.n_failed} of {n_wanted} episodes ({share:.1%}) have no score: {told}. "
+        f"They are unscored, not wrong; see {played.folder}",
+    )

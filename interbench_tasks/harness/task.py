@@ -1,0 +1,231 @@
+"""The class that every task YAML of ours names: loads the data, hands out requests, looks results up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.task import ConfigurableMessagesTask
+from loguru import logger
+
+from interbench_tasks import settings
+from interbench_tasks.config import task_options_from
+from interbench_tasks.errors import HarnessError, InterbenchError
+from interbench_tasks.harness.playing import play_task
+from interbench_tasks.harness.registration import REQUEST_TYPE, registration_problems
+from interbench_tasks.items import ItemReader, picture_columns
+from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.rows import DataSet, Rows, load_rows
+from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
+from interbench_tasks.runs.score import metrics_from
+
+ALL_ROWS = "N"
+"""The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
+aggregated first, so that the others can be looked up in the table it makes."""
+SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
+    "": lambda estimate: estimate.value,
+    ".ci95_low": lambda estimate: estimate.ci95[0] if estimate.ci95 else None,
+    ".ci95_high": lambda estimate: estimate.ci95[1] if estimate.ci95 else None,
+    ".n": lambda estimate: estimate.n,
+    ".unscored": lambda estimate: estimate.unscored,
+}
+
+
+class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the harness is untyped
+    """A task of Interbench in the harness's eyes."""
+
+    def __init__(self, config: dict[str, Any] | None = None, **_: Any) -> None:
+        _refuse_a_broken_bridge()
+        config = dict(config or {})
+        config.pop("class", None)
+        self._where = f"task {config.get('task')}"
+        self._manager = build_plugin_manager()
+        self._offers = offers_from(self._manager)
+        self._options = task_options_from(config, where=self._where, offers=self._offers)
+        self._metric_set = self._offers.metrics[self._options.metrics](self._options.protocol_options)
+        self._table: dict[str, Estimate] | None = None
+        self._run_path: Path | None = None
+        # Replies must come back byte for byte: the harness would cut think tags out of the string that carries them.
+        config |= {"reasoning_tags": "none", "auto_strip_thinking": False, "output_type": "generate_until"}
+        super().__init__(config=config)
+
+    # --- data -----------------------------------------------------------------------------------------------------
+
+    def download(self, dataset_kwargs: Mapping[str, Any] | None = None) -> None:
+        """Load the rows with undecoded pictures; a missing data set is one clear sentence, not five tries."""
+        split = self.config.test_split or self.config.validation_split or "test"
+        if not self.config.dataset_path:
+            raise InterbenchError(f"{self._where}: dataset_path is missing")
+        self._data = load_rows(
+            self.config.dataset_path,
+            name=self.config.dataset_name,
+            split=split,
+            options=dict(dataset_kwargs or {}),
+        )
+        ItemReader(self._data, self._options.common)  # names missing columns before a model is loaded
+        self.config.test_split, self.config.validation_split = split, None
+        self.dataset = {split: self._data.rows}
+        self.dataset_no_image = {split: _without_pictures(self._data, picture_columns(self._options.common.columns))}
+
+    def doc_to_text(self, doc: Mapping[str, Any]) -> str:
+        """The bare question; the prompt is made when the episode is."""
+        return str(doc.get(self._options.common.columns.question, ""))
+
+    def doc_to_target(self, doc: Mapping[str, Any]) -> str:
+        """The answer as the data set has it."""
+        return str(doc.get(self._options.common.columns.answer, ""))
+
+    def doc_to_visual(self, doc: Mapping[str, Any]) -> list[Any]:
+        """Nothing: pictures go with the messages of an episode."""
+        return []
+
+    def fewshot_context(self, doc: Mapping[str, Any], *_: Any, **__: Any) -> str:
+        """The bare question: our tasks have no few-shot examples."""
+        return self.doc_to_text(doc)
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def build_all_requests(self, *args: Any, **kwargs: Any) -> None:
+        """As the harness does, but refuses what cannot work with us."""
+        if kwargs.get("cache_requests"):
+            raise HarnessError(f"{self._where}: --cache_requests cannot store our requests; leave it out")
+        super().build_all_requests(*args, **kwargs)
+
+    def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> list[Instance]:
+        """One Instance per repeat: a single one with `repeats` k would be paid k times and kept once."""
+        metadata = {**kwargs.pop("metadata"), "repeats": 1}
+        generation = {**self.config.generation_kwargs, "do_sample": True}  # the harness's cache leaves us alone then
+        return [
+            Instance(
+                request_type=REQUEST_TYPE,
+                arguments=(ctx, self, generation, doc_id, self.config.task, metadata["split"]),
+                idx=repeat,
+                metadata=metadata,
+            )
+            for repeat in range(max(int(self.config.repeats or 1), 1))
+        ]
+
+    def play(self, lm: Any, wanted: Sequence[tuple[int, int]], run_id: str) -> dict[tuple[int, int], str]:  # noqa: ANN401
+        """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON."""
+        played = play_task(
+            lm,
+            task=self.config.task,
+            options=self._options,
+            data=self._data,
+            wanted=wanted,
+            run_id=run_id,
+            args=getattr(self, "args", None),
+            manager=self._manager,
+            offers=self._offers,
+            generation=self.config.generation_kwargs,
+        )
+        self._run_path = played.folder
+        return {key: _escaped(summary) for key, summary in played.summaries.items()}
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def _prepare_metric_and_aggregation(self) -> None:
+        """The metrics come from the protocol, not from `metric_list`."""
+        self._metric_fn_list: dict[str, Any] = {}
+        self._metric_fn_kwargs: dict[str, Any] = {}
+        self._aggregation_list: dict[str, Any] = {}
+        self._higher_is_better: dict[str, Any] = {}
+
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[Any], **_: Any) -> dict[str, Any]:
+        """What the harness logs of one doc; never raises, never holds None or NaN."""
+        if "bypass" in self._metric_fn_list:  # --predict_only
+            return {"bypass": len(results)}
+        summaries = [_summary_from(result) for result in _flat(results)]
+        row: dict[str, Any] = {ALL_ROWS: {"summaries": [summary for summary in summaries if summary is not None]}}
+        for summary in row[ALL_ROWS]["summaries"]:
+            contributions = self._metric_set.contributions(summary)
+            for name in self._metric_set.headline(list(contributions)):
+                row[name] = {"value": contributions[name]}
+                for sibling in [] if is_count(name) else SIBLINGS:
+                    row.setdefault(name + sibling, {})
+        return row
+
+    def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
+        """Metric -> function of the harness's items. The table is made once, of all rows; the others are looked up."""
+        if "bypass" in self._metric_fn_list:
+            return dict(self._aggregation_list)
+        found: dict[str, Callable[[list[Any]], Any]] = {ALL_ROWS: self._aggregate_all}
+        for name, estimate in (self._table or {}).items():
+            for sibling, value_of in SIBLINGS.items():
+                value = value_of(estimate)
+                if value is not None and (sibling == "" or not is_count(name)):
+                    found[name + sibling] = partial(_looked_up, value)
+        return found
+
+    def higher_is_better(self) -> dict[str, bool | None]:
+        """True for rates; None for counts and siblings."""
+        return {name: True for name in self._table or {} if not is_count(name)}
+
+    def _aggregate_all(self, items: Sequence[Mapping[str, Any]]) -> int:
+        """The number of episodes; makes the table and writes `metrics.json` on the way."""
+        summaries = [summary for item in items for summary in item["summaries"]]
+        summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
+        self._table = dict(self._metric_set.table(summaries))
+        if self._run_path is not None:
+            try:
+                merge_ranks(self._run_path)
+                write_json(self._run_path / METRICS, metrics_from(self._metric_set, summaries, task=self.config.task))
+            except InterbenchError as error:  # the harness's own table must not be lost for it
+                logger.error(f"interbench: {error}")
+            logger.info(f"interbench: transcripts and metrics are in {self._run_path}")
+        return len(summaries)
+
+
+def is_count(name: str) -> bool:
+    """True for metrics that count episodes (`n_test`): they have no interval.
+
+    >>> is_count("n_test"), is_count("accuracy")
+    (True, False)
+    """
+    return name == "n" or name.startswith("n_")
+
+
+def _looked_up(value: float | int, items: Sequence[Any]) -> float | int:
+    return value
+
+
+def _refuse_a_broken_bridge() -> None:
+    problems = registration_problems()
+    if problems:
+        raise HarnessError("Interbench could not be set up in lmms-eval: " + "; ".join(problems))
+    unknown = settings.unknown_variables()
+    if unknown:
+        allowed = ", ".join(sorted(settings.KNOWN_VARIABLES))
+        raise HarnessError(f"unknown environment variable: {', '.join(unknown)}; allowed: {allowed}")
+
+
+def _without_pictures(data: DataSet, columns: Sequence[str]) -> Any:  # noqa: ANN401 - datasets is untyped
+    left = sorted({*data.picture_columns, *columns} & set(data.rows.features))
+    if isinstance(data.rows, Rows):
+        return data.rows.without(left)
+    return data.rows.remove_columns(left) if left else data.rows
+
+
+def _escaped(summary: Mapping[str, Any]) -> str:
+    """JSON in which no tag of any kind can be found, should anybody look for think tags again."""
+    return json.dumps(summary, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+def _flat(results: Sequence[Any]) -> list[Any]:
+    return [inner for result in results for inner in (result if isinstance(result, list) else [result])]
+
+
+def _summary_from(result: object) -> dict[str, Any] | None:
+    """The summary in a reply of ours; None for `""`, which the harness keeps where nothing was asked (padding)."""
+    if not isinstance(result, str) or not result:
+        return None
+    try:
+        summary = json.loads(result)
+    except ValueError:
+        return None
+    return summary if isinstance(summary, dict) else None

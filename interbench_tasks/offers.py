@@ -1,0 +1,36 @@
+"""What the core itself offers; found by the entry point `core`, like any plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from interbench_tasks.answers import ChoiceOrExactVerifier, ChoiceVerifier
+from interbench_tasks.backends.openai import OpenAIBackend
+from interbench_tasks.backends.simulated import SimulatedBackend
+from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Verifier, hookimpl
+from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.protocols.feedback_loop import FeedbackLoop
+
+
+@hookimpl
+def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
+    """OpenAI-compatible servers, and the simulation."""
+    return {"openai": OpenAIBackend, "simulated": SimulatedBackend}
+
+
+@hookimpl
+def interbench_protocols() -> Mapping[str, type[EpisodeProtocol]]:
+    """The scripts of episodes."""
+    return {"feedback_loop": FeedbackLoop}
+
+
+@hookimpl
+def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
+    """Readers of answers."""
+    return {"choice": ChoiceVerifier, "choice_or_exact": ChoiceOrExactVerifier}
+
+
+@hookimpl
+def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
+    """Metric sets, by the name that a protocol asks for."""
+    return {"feedback_loop": FeedbackLoopMetrics}

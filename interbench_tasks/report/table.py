@@ -1,0 +1,43 @@
+"""Metrics -> a text table: each number with its interval, n and unscored count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+HEADERS = ("metric", "value", "95% interval", "n", "unscored", "if unscored failed / held", "interval by")
+
+
+def table_text(metrics: Mapping[str, Mapping[str, Any]], *, title: str = "") -> str:
+    """A table of `metrics.json`'s metrics, one a line, columns aligned.
+
+    >>> print(table_text({"n_test": {"value": 3, "n": 3, "unscored": 0, "method": "count"}}))
+    metric  value  95% interval  n  unscored  if unscored failed / held  interval by
+    n_test  3
+    """
+    rows = [HEADERS, *[_row(name, estimate) for name, estimate in metrics.items()]]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADERS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([title, *lines] if title else lines)
+
+
+def _row(name: str, estimate: Mapping[str, Any]) -> Sequence[str]:
+    if estimate.get("method") == "count":
+        return (name, str(int(estimate["value"])), "", "", "", "", "")
+    return (
+        name,
+        _percent(estimate["value"]),
+        _pair(estimate.get("ci95")),
+        str(estimate["n"]),
+        str(estimate.get("unscored", 0)),
+        _pair(estimate.get("bounds")) if estimate.get("unscored") else "",
+        str(estimate.get("method", "")),
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _pair(pair: Sequence[float] | None) -> str:
+    return f"{_percent(pair[0])} .. {_percent(pair[1])}" if pair else ""

@@ -1,0 +1,167 @@
+"""The folder of one run and task: `episodes.jsonl`, `manifest.json`, `metrics.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from interbench_tasks.errors import RunFolderError
+from interbench_tasks.file_names import safe_file_name
+from interbench_tasks.record_json import line_from_record, record_from_line
+from interbench_tasks.records import EpisodeRecord
+
+EPISODES = "episodes.jsonl"
+MANIFEST = "manifest.json"
+METRICS = "metrics.json"
+
+
+def new_run_id(name: str) -> str:
+    """A run id that sorts by time: `20261130-154501-<name>-<four digits of the clock>`."""
+    now = time.time()
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{stamp}-{safe_file_name(name)}-{int(now * 10_000) % 10_000:04d}"
+
+
+class RunFolder:
+    """Writes one run. Every line is whole on disk before the next episode's is begun."""
+
+    def __init__(self, path: Path, *, rank: int = 0, world_size: int = 1) -> None:
+        self.path = path
+        self._own = path / (EPISODES if world_size == 1 else f"episodes-rank{rank}.jsonl")
+        self._lines: list[tuple[int, int, int, int]] = []
+        self._file: IO[bytes] | None = None
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _folder_error(path, error) from error
+
+    def append(self, record: EpisodeRecord) -> None:
+        """Write one finished episode; it survives a killed process.
+
+        Raises: RunFolderError for a full or read-only disk.
+        """
+        data = (line_from_record(record) + "\n").encode("utf-8", errors="surrogatepass")
+        try:
+            if self._file is None:
+                self._file = self._own.open("ab")
+            start = self._file.tell()
+            self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise _folder_error(self._own, error) from error
+        self._lines.append((record.doc_id, record.repeat, start, len(data)))
+
+    def finish(self) -> None:
+        """Rewrite this rank's episodes sorted by doc and repeat, in one step."""
+        if self._file is None:
+            return
+        self._file.close()
+        self._file = None
+        ordered = self._own.with_suffix(".sorted")
+        try:
+            with self._own.open("rb") as source, ordered.open("wb") as target:
+                for _, _, start, length in sorted(self._lines):
+                    source.seek(start)
+                    target.write(source.read(length))
+                target.flush()
+                os.fsync(target.fileno())
+            ordered.replace(self._own)
+        except OSError as error:
+            raise _folder_error(self._own, error) from error
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> Path:
+        """Write `manifest.json` or `metrics.json` in one step.
+
+        Raises: RunFolderError for a full or read-only disk.
+        """
+        return write_json(self.path / name, content)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> Path:
+    """Write JSON so that a reader sees the old file or the new one, never half of it."""
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        draft.write_text(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise _folder_error(path, error) from error
+    return path
+
+
+def merge_ranks(path: Path) -> None:
+    """Make `episodes.jsonl` of the ranks' own files, sorted by doc and repeat; called once all ranks are done."""
+    parts = sorted(path.glob("episodes-rank*.jsonl"))
+    if not parts:
+        return
+    keyed = [(record.doc_id, record.repeat, record) for part in parts for record in _records_in(part)]
+    keyed.sort(key=lambda item: item[:2])
+    draft = path / f"{EPISODES}.tmp"
+    try:
+        with draft.open("w", encoding="utf-8", errors="surrogatepass") as target:
+            for _, _, record in keyed:
+                target.write(line_from_record(record) + "\n")
+        draft.replace(path / EPISODES)
+        for part in parts:
+            part.unlink()
+    except OSError as error:
+        raise _folder_error(path, error) from error
+
+
+def read_records(path: Path) -> Iterator[EpisodeRecord]:
+    """The records of a run folder, in the file's order.
+
+    Raises: RunFolderError naming the file and line that cannot be read.
+    """
+    files = [path / EPISODES] if (path / EPISODES).exists() else sorted(path.glob("episodes-rank*.jsonl"))
+    if not files:
+        raise RunFolderError(f"{path}: holds no {EPISODES}; is this the folder of one run and task?")
+    for file in files:
+        yield from _records_in(file)
+
+
+def _records_in(file: Path) -> Iterator[EpisodeRecord]:
+    with file.open(encoding="utf-8", errors="surrogatepass") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield record_from_line(line)
+                except (RunFolderError, ValueError) as error:
+                    raise RunFolderError(f"{file}, line {number}: {error}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file of a run folder.
+
+    Raises: RunFolderError where it is missing or damaged.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunFolderError(f"{path}: there is no such file; is this the folder of one run and task?") from error
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise RunFolderError(f"{path}: holds no JSON object")
+    return content
+
+
+def run_folders(path: Path) -> list[Path]:
+    """The folders of single runs and tasks at or below `path`, oldest first.
+
+    Raises: RunFolderError where there is none.
+    """
+    found = sorted(manifest.parent for manifest in path.rglob(MANIFEST))
+    if not found:
+        raise RunFolderError(f"{path}: no run folder here (none holds a {MANIFEST})")
+    return found
+
+
+def _folder_error(path: Path, error: OSError) -> RunFolderError:
+    return RunFolderError(
+        f"{path}: cannot be written: {error.strerror or error}; "
+        "free space or choose another folder with --output_path (or INTERBENCH_RUNS)"
+    )

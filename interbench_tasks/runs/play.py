@@ -1,0 +1,256 @@
+"""Plays a task's episodes: makes the roles, runs the engine, keeps every record as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pluggy
+
+from interbench_tasks import settings
+from interbench_tasks.config import HARNESS_BACKEND, Role, TaskOptions
+from interbench_tasks.engine import BatchedModel, Engine, EngineReport
+from interbench_tasks.errors import BackendError, InterbenchError
+from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Parts, RoleClient
+from interbench_tasks.images import Picture
+from interbench_tasks.items import ItemReader
+from interbench_tasks.ledger import Ledger
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.records import Episode, EpisodeRecord, RoleName
+from interbench_tasks.redaction import redact
+from interbench_tasks.rows import DataSet
+from interbench_tasks.runs.folder import MANIFEST, RunFolder
+from interbench_tasks.runs.manifest import manifest_from
+
+Key = tuple[int, int]
+"""(doc_id, repeat) of an episode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What to play, and where to keep it."""
+
+    task: str
+    options: TaskOptions
+    data: DataSet
+    wanted: Sequence[Key]
+    run_id: str
+    folder: Path
+    """The folder of this run and task."""
+    rank: int = 0
+    world_size: int = 1
+    stop_reason: Callable[[], str | None] = lambda: None
+    """Asked before each episode starts; a text stops new ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedRun:
+    """What came of a run on this rank."""
+
+    summaries: Mapping[Key, Mapping[str, Any]]
+    report: EngineReport
+    folder: Path
+    n_failed: int
+    """Episodes that failed or were never started."""
+    errors: Mapping[str, int]
+    """Error text -> number of episodes."""
+    watcher_errors: tuple[str, ...] = ()
+    ledger_warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Roles:
+    receiver: RoleClient
+    provider: RoleClient | None
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """Keeps records as they end; lives on the engine's loop thread."""
+
+    folder: RunFolder
+    metric_set: MetricSet
+    manager: pluggy.PluginManager
+    summaries: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
+    n_failed: int = 0
+    watcher_errors: list[str] = field(default_factory=list)
+
+    def keep(self, record: EpisodeRecord) -> None:
+        self.folder.append(record)
+        self.summaries[(record.doc_id, record.repeat)] = self.metric_set.summary(record)
+        if record.status != "finished":
+            self.n_failed += 1
+            self.errors[record.error or record.stop_reason] += 1
+        self._tell_watchers(record)
+
+    def _tell_watchers(self, record: EpisodeRecord) -> None:
+        for watcher in self.manager.hook.interbench_episode_finished.get_hookimpls():
+            arguments = {"record": record} if "record" in watcher.argnames else {}
+            try:
+                watcher.function(**arguments)
+            except Exception as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
+                if len(self.watcher_errors) < 100:
+                    self.watcher_errors.append(f"plugin '{watcher.plugin_name}': {error!r}")
+
+
+def parts_from(options: TaskOptions, offers: Offers) -> Parts:
+    """The plugins that the YAML names, made once a run."""
+    arms = getattr(options.protocol_options, "arms", ())
+    return Parts(
+        verifier=offers.verifiers[options.common.verifier](),
+        feedback_providers={arm: offers.feedback_providers[arm]() for arm in arms},
+        prompts=options.common.prompts,
+    )
+
+
+def backend_from(role: Role, offers: Offers) -> Backend:
+    """The backend of a role; it does not connect yet.
+
+    Raises: BackendError (MissingKeyError for a missing key) naming where the role was named.
+    """
+    try:
+        made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
+    except (InterbenchError, TypeError, ValueError) as error:
+        kind = type(error) if isinstance(error, InterbenchError) else BackendError
+        raise kind(f"{role.named_in}: {error}") from error
+    return made
+
+
+def play_run(
+    plan: RunPlan,
+    *,
+    receiver: Backend | BatchedModel,
+    manager: pluggy.PluginManager,
+    offers: Offers,
+    harness_model: Callable[[Role], BatchedModel],
+    reported: Callable[[Backend, RoleName], Backend] = lambda backend, role: backend,
+) -> PlayedRun:
+    """Play all wanted episodes; blocks the calling thread, on which every harness model is called.
+
+    Args:
+        plan: what to play, and where to keep it.
+        receiver: the model under test.
+        manager: whose plugins watch episodes end.
+        offers: what the manager's plugins offer.
+        harness_model: makes a role whose backend is `harness`.
+        reported: wraps a backend that accounts to nobody else, so that its usage is counted.
+
+    Raises: RunFolderError for a disk that cannot be written; KeyboardInterrupt after Ctrl-C; finished episodes are
+        kept in both cases.
+    """
+    options = plan.options
+    protocol: EpisodeProtocol = offers.protocols[options.common.protocol](
+        options.protocol_options, parts_from(options, offers)
+    )
+    metric_set: MetricSet = offers.metrics[options.metrics](options.protocol_options)
+    ledger = _ledger(plan.rank)
+    engine = Engine(
+        max_live=options.common.engine.max_live_episodes,
+        max_wait_s=options.common.engine.max_wait_s,
+        ledger=ledger,
+        progress=settings.progress_wanted() and plan.rank == 0,
+        stop_reason=plan.stop_reason,
+    )
+    receiver_backend = _in_engine(receiver, engine, lambda backend: reported(backend, "receiver"))
+    others = {
+        name: _in_engine(
+            harness_model(role) if role.words.backend == HARNESS_BACKEND else backend_from(role, offers),
+            engine,
+            lambda backend, name=name: reported(backend, name),  # type: ignore[misc]
+        )
+        for name, role in options.roles.items()
+    }
+    folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
+    if plan.rank == 0:
+        folder.write_json(MANIFEST, _manifest(plan, {"receiver": receiver_backend, **others}))
+    keeper = _Keeper(folder=folder, metric_set=metric_set, manager=manager)
+
+    async def play(episode: Episode) -> EpisodeRecord:
+        started = time.time()
+        provider = options.roles.get("provider")
+        roles = _Roles(
+            receiver=engine.client(receiver_backend, "receiver", options.receiver_settings, episode),
+            provider=engine.client(others["provider"], "provider", provider.settings, episode) if provider else None,
+        )
+        try:
+            record = await protocol.play(episode, roles)
+        finally:
+            for picture in episode.question.pictures:
+                if isinstance(picture, Picture):
+                    picture.release()
+        return replace(record, task=plan.task, run={"started_at": started, "wall_s": time.time() - started})
+
+    def failed(episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
+        return _unplayed(plan, episode.doc_id, episode.repeat, why, status, episode)
+
+    try:
+        report = engine.run(_episodes(plan), play, on_record=keeper.keep, failed=failed)
+    finally:
+        folder.finish()
+        if ledger is not None:
+            ledger.close()
+    return PlayedRun(
+        summaries=keeper.summaries,
+        report=report,
+        folder=plan.folder,
+        n_failed=keeper.n_failed,
+        errors=dict(keeper.errors),
+        watcher_errors=tuple(keeper.watcher_errors),
+        ledger_warnings=tuple(ledger.warnings) if ledger is not None else (),
+    )
+
+
+def _ledger(rank: int) -> Ledger | None:
+    folder = settings.ledger_folder()
+    return Ledger.open(folder, rank=rank) if folder is not None else None
+
+
+def _in_engine(model: Backend | BatchedModel, engine: Engine, reported: Callable[[Backend], Backend]) -> Backend:
+    """A harness model goes through a batcher and reports its own usage; any other backend is asked directly."""
+    if hasattr(model, "generate"):
+        return engine.batched(model)
+    return reported(model)
+
+
+def _episodes(plan: RunPlan) -> Iterator[Episode | EpisodeRecord]:
+    reader = ItemReader(plan.data, plan.options.common)
+    for doc_id, repeat in plan.wanted:
+        try:
+            yield reader.episode(doc_id, repeat)
+        except InterbenchError as error:
+            yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", None)
+
+
+def _unplayed(
+    plan: RunPlan, doc_id: int, repeat: int, why: str, status: Literal["failed", "skipped"], episode: Episode | None
+) -> EpisodeRecord:
+    return EpisodeRecord(
+        task=plan.task,
+        protocol=plan.options.common.protocol,
+        episode_id=episode.id if episode is not None else str(doc_id),
+        doc_id=doc_id,
+        repeat=repeat,
+        category=episode.category if episode is not None else None,
+        cluster=episode.cluster if episode is not None else None,
+        target=episode.target if episode is not None else "",
+        options=episode.options if episode is not None else {},
+        status=status,
+        stop_reason="not_started" if status == "skipped" else "episode_failed",
+        error=why,
+    )
+
+
+def _manifest(plan: RunPlan, backends: Mapping[str, Backend]) -> dict[str, Any]:
+    return manifest_from(
+        task=plan.task,
+        options=plan.options,
+        models={role: {"name": backend.name, "fingerprint": backend.fingerprint} for role, backend in backends.items()},
+        source=plan.data.source,
+        n_episodes=len(plan.wanted),
+        run_id=plan.run_id,
+    )

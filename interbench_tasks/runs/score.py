@@ -1,0 +1,64 @@
+"""Summaries -> `metrics.json`; also from a run folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from interbench_tasks.errors import RunFolderError
+from interbench_tasks.hookspecs import MetricSet
+from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.runs.folder import MANIFEST, METRICS, merge_ranks, read_json, read_records, write_json
+
+
+def metrics_from(metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], *, task: str) -> dict[str, Any]:
+    """The content of `metrics.json`: every metric, in all and per category."""
+    ordered = sorted(summaries, key=lambda summary: (summary["doc_id"], summary["repeat"]))
+    by_category: dict[str, list[Mapping[str, Any]]] = {}
+    for summary in ordered:
+        if summary.get("category") is not None:
+            by_category.setdefault(summary["category"], []).append(summary)
+    return {
+        "task": task,
+        "metrics": _as_json(metric_set.table(ordered)),
+        "categories": {name: _as_json(metric_set.table(rows)) for name, rows in sorted(by_category.items())},
+    }
+
+
+def _as_json(table: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {name: estimate.to_json() for name, estimate in table.items()}
+
+
+def metric_set_of(manifest: Mapping[str, Any], offers: Offers, where: Path) -> MetricSet:
+    """The metric set that a run's manifest names.
+
+    Raises: RunFolderError where the protocol, the metrics or their options are not known here.
+    """
+    try:
+        options = offers.protocols[manifest["protocol"]].Options.model_validate(  # type: ignore[attr-defined]
+            manifest["protocol_options"]
+        )
+        made: MetricSet = offers.metrics[manifest["metrics"]](options)
+    except (KeyError, ValidationError) as error:
+        raise RunFolderError(
+            f"{where}: the manifest names something that is not installed here or has changed: {error}"
+        ) from error
+    return made
+
+
+def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
+    """Metrics recomputed from a run folder alone, written to its `metrics.json`.
+
+    Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
+    """
+    manifest = read_json(path / MANIFEST)
+    merge_ranks(path)
+    metric_set = metric_set_of(manifest, offers, path / MANIFEST)
+    summaries = [metric_set.summary(record) for record in read_records(path)]
+    metrics = metrics_from(metric_set, summaries, task=manifest["task"])
+    write_json(path / METRICS, metrics)
+    return metrics

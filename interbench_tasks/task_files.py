@@ -1,0 +1,154 @@
+"""Task YAMLs as files: ours by name, a check of any, and self-contained copies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources, util
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from interbench_tasks.config import FORBIDDEN_KEYS, TaskOptions, config_from_file, task_options_from
+from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem, near_miss
+from interbench_tasks.items import ItemReader
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
+
+TASK_CLASS = "!function interbench_tasks.harness.task.InteractiveTask"
+TASK_LINE = re.compile(r"^task:\s*[\"']?([\w.-]+)", re.MULTILINE)
+
+
+def task_folder() -> Path:
+    """The folder of our task YAMLs."""
+    return Path(str(resources.files("interbench_tasks.task_yamls")))
+
+
+def own_tasks() -> dict[str, Path]:
+    """Task name -> YAML file, for every task that ships with Interbench."""
+    found = {}
+    for path in sorted(task_folder().rglob("*.yaml")):
+        match = TASK_LINE.search(path.read_text(encoding="utf-8"))
+        if match:
+            found[match.group(1)] = path
+    return found
+
+
+def harness_task_names() -> set[str]:
+    """Names of the harness's own tasks and groups, read from its files without importing it."""
+    spec = util.find_spec("lmms_eval")
+    if spec is None or not spec.submodule_search_locations:
+        return set()
+    folder = Path(next(iter(spec.submodule_search_locations))) / "tasks"
+    names: set[str] = set()
+    for path in folder.rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        names.update(TASK_LINE.findall(text))
+        names.update(re.findall(r"^group:\s*[\"']?([\w.-]+)", text, re.MULTILINE))
+    return names
+
+
+def check_task_file(path: Path, offers: Offers, *, with_data: bool = True) -> TaskOptions:
+    """Check a task YAML as far as can be done without a model: keys, names, roles, data, the first row.
+
+    Args: with_data = also load the data set and make its first episode.
+    Raises: ConfigError with all problems of the file; DataError for its data.
+    """
+    config = config_from_file(path)
+    problems = _harness_problems(config)
+    options: TaskOptions | None = None
+    try:
+        options = task_options_from(config, where=str(path), offers=offers)
+    except ConfigError as error:
+        problems += error.problems
+    if problems or options is None:
+        raise ConfigError(str(path), problems)
+    if with_data:
+        ItemReader(data_of(config, path), options.common).episode(0, 0)
+    return options
+
+
+def data_of(config: Mapping[str, Any], path: Path) -> DataSet:
+    """The data set that a task YAML names; relative files start from the YAML's folder."""
+    options = dict(config.get("dataset_kwargs") or {})
+    files = options.get("data_files")
+    if isinstance(files, str) and not Path(files).is_absolute():
+        options["data_files"] = str(path.parent / files)
+    split = config.get("test_split") or config.get("validation_split") or "test"
+    return load_rows(str(config["dataset_path"]), name=config.get("dataset_name"), split=split, options=options)
+
+
+KNOWN_KEYS = (
+    "task", "task_alias", "class", "include", "dataset_path", "dataset_name", "dataset_kwargs", "test_split",
+    "validation_split", "generation_kwargs", "metadata", "tag", "lmms_eval_specific_kwargs",
+    "model_specific_generation_kwargs",
+)  # fmt: skip
+
+
+def _harness_problems(config: Mapping[str, Any]) -> list[Problem]:
+    problems = []
+    name = config.get("task")
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
+        problems.append(Problem(key="task", message=f" = {name!r}: must be a name of letters, digits, _ . and -"))
+    elif name in harness_task_names():
+        problems.append(Problem(key="task", message=f" = {name!r} is a task of the harness, which would drop this one"))
+    if config.get("class") != TASK_CLASS:
+        problems.append(Problem(key="class", message=f" must be {TASK_CLASS}, got {config.get('class')!r}"))
+    if not config.get("dataset_path"):
+        problems.append(Problem(key="dataset_path", message=" is missing"))
+    for key in config:
+        if key not in KNOWN_KEYS and key not in FORBIDDEN_KEYS:
+            problems.append(
+                Problem(
+                    key=key, message=f" is no known key{near_miss(key, KNOWN_KEYS)}", allowed=tuple(sorted(KNOWN_KEYS))
+                )
+            )
+    return problems
+
+
+def new_task_file(
+    source: Path, target: Path, *, name: str, data: Path | None, columns: Mapping[str, str]
+) -> dict[str, Any]:
+    """Write a self-contained copy of a task under a new name: nothing included, data and columns as given.
+
+    Args: columns = our name -> column of the data set, e.g. {"question": "prompt"}.
+    Returns: the new task's whole config.
+    Raises: InterbenchError where the target exists or the data is of an unknown kind.
+    """
+    if target.exists():
+        raise InterbenchError(f"{target}: already exists; choose another --name or --out, or remove it")
+    config = config_from_file(source)
+    config["task"] = name
+    if data is not None:
+        config |= _data_keys(data)
+    block = config["metadata"]["interbench"]
+    if columns or data is not None:
+        # a copy for other data starts from its own columns, not from those of the task it was copied from
+        block["columns"] = {**({} if data is not None else block.get("columns", {})), **columns}
+    if data is not None:
+        block.pop("answer_is", None)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    header = f"# Made by `interbench new-task` from {source.stem}; check it with: interbench check {target.name}\n"
+    target.write_text(header + _as_yaml(config), encoding="utf-8")
+    return config
+
+
+def _data_keys(data: Path) -> dict[str, Any]:
+    data = data.expanduser().resolve()
+    if not data.exists():
+        raise DataError(f"{data}: there is no such file")
+    if data.is_dir():
+        return {"dataset_path": str(data), "dataset_kwargs": None}
+    kinds = {**dict.fromkeys(JSON_LINES, "json"), **LOCAL_BUILDERS}
+    if data.suffix not in kinds:
+        raise DataError(f"{data}: unknown kind of file; allowed: {', '.join(kinds)}")
+    return {"dataset_path": kinds[data.suffix], "dataset_kwargs": {"data_files": str(data)}}
+
+
+def _as_yaml(config: Mapping[str, Any]) -> str:
+    order = [*[key for key in KNOWN_KEYS if key in config], *[key for key in config if key not in KNOWN_KEYS]]
+    content = {key: config[key] for key in order if key != "class" and config[key] is not None}
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+    first, rest = text.split("\n", 1)
+    return f"{first}\nclass: {config['class']}\n{rest}"

@@ -1,0 +1,68 @@
+"""The correctness bit and an explanation that the provider writes."""
+
+from interbench_tasks.plugins.feedback.simple import sentence
+
+from interbench_tasks import Episode, Feedback, Message, Provider, Turn, render
+
+PROMPT = """You are helping a student with the question below (its pictures, if any, are above).
+
+Question: {{ question }}
+{%- if options %}
+Options:
+{%- for letter, text in options.items() %}
+{{ letter }}. {{ text }}
+{%- endfor %}
+{%- endif %}
+
+The student answered:
+<student>
+{{ answer }}
+</student>
+This answer is wrong.
+{%- if solution %}
+
+Your own solution was:
+<solution>
+{{ solution }}
+</solution>
+{%- endif %}
+{%- if target %}
+
+The right answer is: {{ target }}
+{%- endif %}
+
+Write at most three sentences of guidance that help the student to find the mistake. Do not state the right answer: \
+name neither the option's letter nor its text nor its value."""
+"""OURS: the paper does not print its prompt. A YAML replaces it with `prompts.detail`."""
+
+
+class Detail:
+    """The simple sentence, then the provider's explanation.
+
+    Source: InterFeedback (arXiv 2502.15027v3), "detail feedback": correctness signal and the provider's explanation;
+    the policy sees the receiver's output and its correctness.
+    """
+
+    async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
+        """Asks the provider once; `failed` where nothing usable came back."""
+        solution = provider.solution
+        text = render(
+            provider.prompts.get("detail", PROMPT),
+            "detail",
+            question=episode.raw_question,
+            options=episode.options,
+            answer=turn.reply.text,
+            solution=solution.reply.text if solution is not None else "",
+            target=episode.target if provider.sees_target else "",
+        )
+        prompt = Message(role="user", content=(*episode.question.pictures, text))
+        reply = await provider.reply([prompt])
+        explanation = reply.text.strip()
+        return Feedback(
+            text=f"{sentence(episode, turn, provider)}\n\n{explanation}",
+            kind="detail",
+            author=provider.name,
+            status="given" if reply.usable and explanation else "failed",
+            prompt=prompt,
+            reply=reply,
+        )
