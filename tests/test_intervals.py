@@ -92,7 +92,7 @@ def test_agresti_min_equals_a_hand_computed_case():
 def test_agresti_min_is_antisymmetric_and_stays_in_range():
     low, high = agresti_min(5, 2, 9)
     assert agresti_min(2, 5, 9) == pytest.approx((-high, -low))
-    assert -1.0 <= agresti_min(0, 3, 3).low
+    assert agresti_min(0, 3, 3).low >= -1.0
     assert agresti_min(3, 0, 3).high <= 1.0
     assert agresti_min(0, 0, 4).low < 0 < agresti_min(0, 0, 4).high
 

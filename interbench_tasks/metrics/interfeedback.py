@@ -21,7 +21,9 @@ Rates are in [0, 1]. N = all episodes, repeats counted singly. Formulas (`feedba
 
 Unscored, and counted in `Estimate.unscored`: episodes whose call failed where the metric needed its reply. An episode
 that may or may not belong to the test set (`unknown`, `failed`) is unscored in all metrics over the test set. `bounds`
-are the smallest and the largest value over everything these episodes could have been.
+are the smallest and the largest value over everything these episodes could have been. They know what is half known (a
+round without success before the failed one; the one arm of two that was scored), the value does not: in the metrics by
+round and in the differences the value may lie outside.
 Intervals: `intervals`; rows of one doc (repeats), or of one `cluster`, are not independent.
 """
 
@@ -106,9 +108,9 @@ class FeedbackLoopMetrics:
         2. `difference` of the first two arms: whether detail beats simple cannot be read from two intervals.
         3. `accuracy_after.<arm>`, which has room with one arm only; its value follows from the rows of 1:
            accuracy + correction_rate * n_test / n, where nothing is unscored.
-        With two arms, 1 and 2 are exactly 25 rows; of four arms or more the first three have room. The choice depends on
-        the options alone, so that the tables of two runs have the same rows. All else, rounds and all negatives too, is
-        in metrics.json and the report.
+        With two arms, 1 and 2 are exactly 25 rows; with more, the correction rates of the first three have room. The
+        choice depends on the options alone, so that the tables of two runs have the same rows. All else, rounds and all
+        negatives too, is in metrics.json and the report.
         """
         rates = ["accuracy", *(f"correction_rate.{arm}" for arm in self._arms)]
         rates += [f"difference.{one}-{other}" for one, other in combinations(self._arms[:2], 2)]

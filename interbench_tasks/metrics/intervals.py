@@ -55,7 +55,8 @@ class Estimate:
     ci95: Interval | None = None
     """95% confidence interval, from the scored rows; None for a count."""
     bounds: Interval | None = None
-    """Smallest and largest value over every possible outcome of the unscored rows; None where none is unscored."""
+    """Smallest and largest value over every possible outcome of the unscored rows; None where none is unscored. `value`
+    lies within, except where unscored rows are known in part."""
     method: str
     """Where `ci95` comes from (see the module's table), or `count`."""
 
