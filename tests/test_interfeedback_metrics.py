@@ -92,7 +92,7 @@ class Builder:
         )
 
 
-def record(first, solve=None, arms=None, max_rounds=1, **fields) -> EpisodeRecord:
+def record(first, solve=None, arms=None, **fields) -> EpisodeRecord:
     """One episode. `first`: a reply or "skipped"; `solve`: the provider's; `arms`: {arm: replies}.
 
     "feedback_failed" stands for the last reply where the feedback failed.
@@ -477,7 +477,7 @@ ROUND_0 = [True, None, False, "failed", "skipped"]
 def random_record(rng: random.Random, arms, max_rounds) -> EpisodeRecord:
     first = rng.choices(ROUND_0, weights=[4, 1, 10, 1, 1])[0]
     solve = rng.choices([True, False, None, "failed"], weights=[10, 2, 1, 2])[0]
-    return record(first, solve, {arm: random_run(rng, max_rounds) for arm in arms}, max_rounds)
+    return record(first, solve, {arm: random_run(rng, max_rounds) for arm in arms})
 
 
 def random_run(rng, max_rounds):
