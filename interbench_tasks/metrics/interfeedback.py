@@ -83,6 +83,7 @@ class FeedbackLoopMetrics:
 
         The order of `summaries` does not matter.
         """
+        # Ranks deliver rows interleaved. Integer sums forgive that; whatever is added later may not.
         rows = sorted(summaries, key=lambda row: (row["doc_id"], row["repeat"]))
         if not rows:
             return {}
