@@ -1,1 +1,1 @@
-"""Metrics: pure functions of summaries."""
+"""Pure functions from records to estimates: `intervals` has the statistics, one file a benchmark has its metrics."""
