@@ -1,0 +1,1 @@
+"""Puzzles that are drawn from parameters: each answer is computed from the very parameters that are drawn."""
