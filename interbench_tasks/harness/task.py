@@ -145,6 +145,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         for summary in row[ALL_ROWS]["summaries"]:
             contributions = self._metric_set.contributions(summary)
             for name in self._metric_set.headline(list(contributions)):
+                if name == "n":
+                    continue  # the same number as ALL_ROWS
                 row[name] = {"value": contributions[name]}
                 for sibling in [] if is_count(name) else SIBLINGS:
                     row.setdefault(name + sibling, {})
