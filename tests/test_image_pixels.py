@@ -232,3 +232,15 @@ def test_a_picture_that_cannot_be_encoded_is_a_picture_error():
 def test_a_program_is_not_run_to_show_a_picture():
     with pytest.raises(PictureError, match="Ghostscript"):
         picture_from(file_of(corners(), "EPS"))
+
+
+def test_a_picture_is_never_enlarged():
+    data = file_of(corners(), "BMP")
+    assert sent(data, max_side=1000).size == sent(data).size == (24, 16)
+    assert close(sent(data, max_side=1000), corners())
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "P"])
+def test_a_png_made_anew_holds_exactly_the_pixels_that_a_harness_backend_gets(mode):
+    picture = picture_from(corners().convert(mode))
+    assert close(Image.open(io.BytesIO(picture.data)), picture.pil())
