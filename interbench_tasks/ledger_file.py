@@ -110,10 +110,9 @@ class LedgerFile:
             try:
                 self._connection.executemany(_INSERT, rows)
                 self._connection.execute("COMMIT")
-            except sqlite3.Error:
-                if self._connection.in_transaction:  # SQLite itself rolls back after some errors
+            finally:
+                if self._connection.in_transaction:  # it failed; after some errors SQLite has rolled back by itself
                     self._connection.execute("ROLLBACK")
-                raise
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

@@ -1,55 +1,26 @@
-"""The ledger: nothing that was stored is lost, nothing is stored that was not said, and damage is told."""
+"""The ledger: nothing that was stored is lost, nothing is stored that was not said."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import textwrap
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
-from interbench_tasks import ledger_file
 from interbench_tasks.errors import LedgerError
-from interbench_tasks.hookspecs import Call
-from interbench_tasks.ledger import Ledger, call_key
+from interbench_tasks.ledger import Ledger
 from interbench_tasks.ledger_file import LedgerFile
-from interbench_tasks.records import (
-    Episode,
-    GenerationSettings,
-    Message,
-    PictureRef,
-    Reply,
-    ReplyRun,
-    Usage,
-)
+from interbench_tasks.records import Reply, ReplyRun, Usage
 
 ROOT = Path(__file__).parents[1]
-PICTURE = PictureRef(digest="0123456789abcdef" * 2, width=640, height=480, mime="image/png")
-QUESTION = Message(role="user", content=(PICTURE, "What is it?"))
-EPISODE = Episode(id="7", doc_id=7, question=QUESTION, target="A")
-SETTINGS = GenerationSettings(max_new_tokens=64, temperature=0.0, options={"seed": 1, "reasoning_effort": "low"})
-CALL = Call(
-    messages=(
-        Message(role="system", content=("Be brief.",)),
-        QUESTION,
-        Message(role="assistant", content=("A dog",)),
-        Message(role="user", content=("No. ", "Again!")),
-    ),
-    settings=SETTINGS,
-    role="receiver",
-    purpose="answer",
-    episode=EPISODE,
-)
 REPLY = Reply(
     text="It is a cat.",
     finish_reason="stop",
@@ -82,117 +53,6 @@ def ledger(folder):
     opened = Ledger.open(folder)
     yield opened
     opened.close()
-
-
-# --- keys ---
-
-
-def with_messages(*messages: Message) -> Call:
-    return replace(CALL, messages=messages)
-
-
-def with_content(*content: str | PictureRef) -> Call:
-    return with_messages(Message(role="user", content=content))
-
-
-def with_settings(**changes) -> Call:
-    return replace(CALL, settings=replace(SETTINGS, **changes))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(CALL, episode=replace(EPISODE, id="8", doc_id=8, target="B")),
-        replace(CALL, role="provider"),
-        replace(CALL, purpose="solve"),
-        replace(CALL, branch="detail"),
-        replace(CALL, round=3),
-        with_settings(temperature=0),
-        with_settings(options={"reasoning_effort": "low", "seed": 1}),
-        with_settings(options=MappingProxyType({"seed": 1, "reasoning_effort": "low"})),
-    ],
-)
-def test_calls_that_ask_a_model_the_same_have_one_key(other):
-    assert call_key("openai:gpt-4o", other, 0) == call_key("openai:gpt-4o", CALL, 0)
-
-
-DIFFERENT = [
-    with_messages(*CALL.messages[1:]),
-    with_messages(*CALL.messages[:-1], Message(role="user", content=("No. ", "Again?"))),
-    with_messages(*CALL.messages[:-1], Message(role="user", content=("No. Again!",))),
-    with_messages(*CALL.messages[:-1], Message(role="user", content=("No.", " Again!"))),
-    with_messages(CALL.messages[0], *reversed(CALL.messages[1:])),
-    with_messages(*CALL.messages[:-1], Message(role="assistant", content=("No. ", "Again!"))),
-    with_content(PICTURE, "x"),
-    with_content("x", PICTURE),
-    with_content(PICTURE, PICTURE, "x"),
-    with_content(PICTURE.digest, "x"),
-    with_content(replace(PICTURE, digest="f" * 32), "x"),
-    with_content(replace(PICTURE, width=320), "x"),
-    with_content(replace(PICTURE, height=320), "x"),
-    with_content(replace(PICTURE, mime="image/jpeg"), "x"),
-    with_content("a", "bc"),
-    with_content("ab", "c"),
-    with_content("abc"),
-    with_content("a\nbc"),
-    with_content("a", "\nbc"),
-    with_messages(Message(role="user", content=("a",)), Message(role="user", content=("bc",))),
-    with_content(),
-    with_content(""),
-    with_content("\ud83d", "\ude00"),
-    with_content("\ud83d\ude00"),
-    with_content("\N{GRINNING FACE}"),
-    with_settings(max_new_tokens=65),
-    with_settings(temperature=0.1),
-    with_settings(top_p=1.0),
-    with_settings(until=("\n",)),
-    with_settings(until=("\n", "\n\n")),
-    with_settings(options={}),
-    with_settings(options={"seed": 2, "reasoning_effort": "low"}),
-    with_settings(options={"seed": "1", "reasoning_effort": "low"}),
-    with_settings(options={"seed": True, "reasoning_effort": "low"}),
-    with_settings(options={"seed": 1, "reasoning_effort": None}),
-]
-
-
-def test_calls_that_differ_in_anything_a_model_sees_have_different_keys():
-    keys = [call_key("openai:gpt-4o", call, 0) for call in [CALL, *DIFFERENT]]
-    assert len(set(keys)) == len(keys)
-
-
-def test_another_backend_or_repeat_has_another_key_also_at_temperature_zero():
-    keys = {call_key(backend, CALL, repeat) for backend in ("openai:a", "openai:b") for repeat in range(3)}
-    assert len(keys) == 6
-
-
-def test_keys_stay_the_same_from_release_to_release():
-    # A change here makes every stored reply unfindable: raise KEY_VERSION, and say so in the changelog.
-    assert call_key("openai:gpt-4o", CALL, 0) == "53e930522564b827b18bcd7f18c6342c9e6f3a3dc56333af9539f006ec671e4f"
-
-
-def test_nested_options_count_whatever_the_order_of_their_keys():
-    one = with_settings(options={"extra_body": {"a": [1, {"x": 1, "y": 2}], "b": 2}})
-    same = with_settings(options={"extra_body": MappingProxyType({"b": 2, "a": (1, {"y": 2, "x": 1})})})
-    other = with_settings(options={"extra_body": {"a": [1, {"x": 1, "y": 3}], "b": 2}})
-    assert call_key("m", one, 0) == call_key("m", same, 0) != call_key("m", other, 0)
-
-
-def test_a_picture_with_its_bytes_has_the_key_of_its_reference():
-    @dataclass(frozen=True, kw_only=True)
-    class Picture(PictureRef):
-        data: bytes = b"bytes"
-
-    picture = Picture(digest=PICTURE.digest, width=640, height=480, mime="image/png")
-    assert call_key("m", with_content(picture), 0) == call_key("m", with_content(PICTURE), 0)
-
-
-@pytest.mark.parametrize("option", [object(), float("nan"), b"bytes", {1, 2}, {("a", "b"): 1}, {1: 2, "1": 3}])
-def test_an_option_that_is_no_json_value_is_refused_with_its_role(option):
-    with pytest.raises(LedgerError, match=r"settings of the receiver: an option cannot be part of a ledger key"):
-        call_key("m", with_settings(options={"seed": option}), 0)
-
-
-# --- storing and finding ---
 
 
 def test_a_stored_reply_comes_back_equal_but_for_its_run(ledger):
@@ -291,7 +151,7 @@ def test_the_folder_is_made_with_its_parents(tmp_path):
 
 
 class Commits:
-    """Counts transactions, and holds the first one until the test lets it go on."""
+    """Counts transactions and the replies in each."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -381,21 +241,15 @@ def test_a_closed_ledger_can_be_closed_again_but_not_used(folder):
 
 
 def test_it_is_fast_enough_not_to_be_noticed(ledger):
-    # An order of magnitude above what was measured (25,000 replies/s; 13 us; 15 us): finds a lost index or a commit
-    # for each reply, not a busy machine.
+    # Measured: 25,000 replies/s, 13 us a reading. The bounds are far from that: a busy machine passes, a lost index
+    # or a commit for each reply does not.
     long = replace(REPLY, text="word " * 1000)
-    history = replace(CALL, messages=CALL.messages[1:] * 4)
     started = time.perf_counter()
     put_all(ledger, {key(n): long for n in range(2000)})
     stored = time.perf_counter()
     assert all(ledger.get(key(n)) for n in range(2000))
-    read = time.perf_counter()
-    for _ in range(2000):
-        call_key("openai:gpt-4o", history, 0)
-    keyed = time.perf_counter()
     assert stored - started < 1.5
-    assert read - stored < 0.5
-    assert keyed - read < 0.5
+    assert time.perf_counter() - stored < 0.5
 
 
 # --- several ranks and processes ---
@@ -445,7 +299,7 @@ WRITER = """
             sys.stdout.flush()
 
     async def main():
-        await asyncio.gather(*[write() for _ in range(16)])
+        await asyncio.gather(*[write() for _ in range(32)])
 
     asyncio.run(main())
     ledger.close()
@@ -472,10 +326,11 @@ def test_two_processes_may_write_the_same_file(folder):
     assert count(folder / "ledger-rank0.sqlite3") == 800
 
 
-def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(folder):
+@pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(folder, kills):
     chance = random.Random(5)
     acknowledged: set[int] = set()
-    for kill in range(4):
+    for kill in range(kills):
         writer = start_writer(folder, start=kill * 10**6)
         lines = [writer.stdout.readline() for _ in range(chance.randrange(1, 400))]
         time.sleep(chance.random() * 0.02)
@@ -492,266 +347,3 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(folder):
     assert ledger.warnings == []
     ledger.close()
     assert count(folder / "ledger-rank0.sqlite3") >= len(acknowledged) > 4
-
-
-# --- what is not well ---
-
-
-def test_a_ledger_of_another_schema_version_is_refused_unchanged(folder):
-    Ledger.open(folder).close()
-    path = folder / "ledger-rank0.sqlite3"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = path.read_bytes()
-    for rank in (0, 1):  # its own, and another rank's
-        with pytest.raises(
-            LedgerError, match=r"(?s)ledger-rank0.sqlite3: a ledger of schema version 99.*move the file"
-        ):
-            Ledger.open(folder, rank=rank)
-    assert path.read_bytes() == before
-
-
-def test_a_database_that_is_no_ledger_is_refused_unchanged(folder):
-    folder.mkdir()
-    path = folder / "ledger-rank0.sqlite3"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE savings (account TEXT)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match="a ledger of schema version 0"):
-        Ledger.open(folder)
-    assert path.read_bytes() == before
-
-
-def filled(folder: Path, n: int = 200) -> Path:
-    ledger = Ledger.open(folder)
-    put_all(ledger, {key(number): replace(REPLY, text=f"reply {number} " + "x" * 3000) for number in range(n)})
-    ledger.close()
-    return folder / "ledger-rank0.sqlite3"
-
-
-def garbage(path: Path) -> None:
-    path.write_bytes(b"This is not a database." * 1000)
-
-
-def cut(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def scratched_schema(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.seek(100)
-        file.write(b"\xff" * 3000)
-
-
-@pytest.mark.parametrize("damage", [garbage, cut, scratched_schema], ids=lambda f: f.__name__)
-def test_a_damaged_file_is_set_aside_with_a_warning_and_the_run_goes_on(folder, damage):
-    for number in (1, 2):
-        path = filled(folder)
-        damage(path)
-        damaged = path.read_bytes()
-        ledger = Ledger.open(folder)
-        assert [w for w in ledger.warnings if f"set aside as ledger-rank0.sqlite3.damaged-{number}" in w]
-        assert ledger.get(key(1)) is None
-        put_all(ledger, {key(1): REPLY})
-        ledger.close()
-        assert (folder / f"ledger-rank0.sqlite3.damaged-{number}").read_bytes() == damaged
-        again = Ledger.open(folder)
-        assert again.get(key(1)).text == REPLY.text
-        assert again.warnings == []
-        again.close()
-
-
-def change_letter(path: Path, old: bytes, new: bytes) -> None:
-    content = path.read_bytes()
-    assert content.count(old) == 1
-    path.write_bytes(content.replace(old, new))
-
-
-def test_a_changed_letter_in_the_file_is_a_miss_and_told_never_a_reply(folder):
-    path = filled(folder)
-    change_letter(path, b"reply 17 ", b"reply 71 ")
-    ledger = Ledger.open(folder)
-    assert [n for n in range(200) if ledger.get(key(n)) is None] == [17]
-    assert ledger.get(key(17)) is None
-    (warning,) = ledger.warnings
-    assert "damaged (a row's checksum is wrong)" in warning
-    put_all(ledger, {key(17): REPLY})
-    assert ledger.get(key(17)).text == REPLY.text
-    ledger.close()
-
-
-def test_broken_utf8_in_the_file_is_a_miss(folder):
-    path = filled(folder)
-    change_letter(path, b"reply 17 ", b"reply \xff\xfe ")
-    ledger = Ledger.open(folder)
-    assert [n for n in range(200) if ledger.get(key(n)) is None] == [17]
-    ledger.close()
-
-
-def break_pages(path: Path) -> None:
-    """Everything behind the first page, so that the file opens, and breaks when it is used."""
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(4096)
-        file.write(b"\xff" * (size - 4096))
-
-
-def test_damage_found_while_the_run_goes_on_is_set_aside_and_loses_no_later_reply(folder):
-    break_pages(filled(folder))
-    ledger = Ledger.open(folder)
-    assert ledger.warnings == []
-    assert ledger.get(key(1)) is None
-    put_all(ledger, {key(n): replace(REPLY, text=f"new {n}") for n in range(50)})
-    assert ledger.get(key(1)).text == "new 1"
-    put_all(ledger, {key(n): replace(REPLY, text=f"new {n}") for n in range(50, 100)})
-    assert len([w for w in ledger.warnings if "set aside" in w]) == 1
-    ledger.close()
-    again = Ledger.open(folder)
-    assert [again.get(key(n)).text for n in range(100)] == [f"new {n}" for n in range(100)]
-    assert again.warnings == []
-    again.close()
-
-
-def test_a_damaged_file_of_another_rank_is_told_and_left_alone(folder):
-    path = filled(folder)
-    garbage(path)
-    ledger = Ledger.open(folder, rank=1)
-    assert ledger.get(key(1)) is None
-    put_all(ledger, {key(1): REPLY})
-    assert ledger.get(key(1)).text == REPLY.text
-    (warning,) = ledger.warnings
-    assert "ledger-rank0.sqlite3: damaged (file is not a database). The replies of that rank are not used." in warning
-    ledger.close()
-    assert path.exists()
-
-
-ADVICE = "(?s)INTERBENCH_LEDGER to another folder, and start the same command again.*INTERBENCH_LEDGER=off"
-
-
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(LedgerError, match=ADVICE) as caught:
-        Ledger.open(tmp_path / "file" / "ledger")
-    assert "file/ledger: the ledger cannot be opened" in str(caught.value)
-
-
-def test_a_file_that_cannot_be_opened_is_a_sentence(folder):
-    (folder / "ledger-rank0.sqlite3").mkdir(parents=True)
-    with pytest.raises(LedgerError, match=ADVICE) as caught:
-        Ledger.open(folder)
-    assert "ledger-rank0.sqlite3: the ledger cannot be opened (unable to open database file)" in str(caught.value)
-
-
-def in_child(code: str, *args: object, as_nobody: bool = False) -> str:
-    """What `code` says in a process of its own, which may have less rights than we have."""
-    head = "import os, sys, asyncio; from pathlib import Path; sys.dont_write_bytecode = True\n"
-    head += "from interbench_tasks.ledger import Ledger; from interbench_tasks.records import Reply\n"
-    head += "from interbench_tasks.errors import LedgerError\n"
-    if as_nobody:
-        head += "os.setgid(65534); os.setuid(65534)\n"
-    run = subprocess.run(
-        [sys.executable, "-c", head + textwrap.dedent(code), *map(str, args)],
-        capture_output=True, text=True, timeout=60, cwd=ROOT,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
-OPEN = """
-    try:
-        Ledger.open(Path(sys.argv[1])).close()
-    except LedgerError as error:
-        sys.stdout.write(str(error))
-"""
-
-
-@pytest.mark.parametrize("what", ["folder", "file"])
-def test_a_read_only_place_is_refused_before_anything_is_paid(what):
-    with tempfile.TemporaryDirectory() as outer:  # not tmp_path, which only its owner may enter
-        folder = Path(outer) / "ledger"
-        filled(folder, n=1)
-        for path in [Path(outer), folder, *folder.iterdir()]:
-            path.chmod(0o777)
-        read_only = folder if what == "folder" else folder / "ledger-rank0.sqlite3"
-        read_only.chmod(0o555)
-        said = in_child(OPEN, folder, as_nobody=os.getuid() == 0)
-        folder.chmod(0o777)
-    assert "the ledger cannot be opened" in said
-    assert "INTERBENCH_LEDGER to another folder" in said
-
-
-FILL = """
-    import resource
-    ledger = Ledger.open(Path(sys.argv[1]))
-    async def main():
-        await ledger.put("a", Reply(text="stored"))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
-        for n in range(100):
-            try:
-                await ledger.put(f"b{n}", Reply(text="x" * 10_000))
-            except LedgerError as error:
-                sys.stdout.write(str(error))
-                return
-    asyncio.run(main())
-    ledger.close()
-"""
-
-
-def test_a_disk_that_takes_no_more_is_a_sentence_and_what_is_stored_stays(folder):
-    said = in_child(FILL, folder)
-    assert "ledger-rank0.sqlite3: the ledger cannot be written" in said
-    assert "INTERBENCH_LEDGER to another folder" in said
-    ledger = Ledger.open(folder)
-    assert ledger.get("a").text == "stored"
-    assert ledger.warnings == []
-    ledger.close()
-
-
-def test_a_full_disk_is_told_to_every_put_that_waits_and_the_ledger_can_write_when_there_is_room_again(folder, ledger):
-    writer = ledger._writer._connection  # only SQLite's own limit makes a full disk without a disk
-    writer.execute("PRAGMA max_page_count = 20")
-
-    async def put_two() -> list[object]:
-        puts = [ledger.put(key(n), replace(REPLY, text="x" * 200_000)) for n in range(2)]
-        return await asyncio.gather(*puts, return_exceptions=True)
-
-    for error in asyncio.run(put_two()):
-        assert isinstance(error, LedgerError)
-        assert "cannot be written (database or disk is full): the disk is full. Free space, or" in str(error)
-    writer.execute("PRAGMA max_page_count = 100000")
-    assert asyncio.run(put_two()) == [None, None]
-    assert ledger.get(key(1)).text == "x" * 200_000
-
-
-def test_a_file_that_another_process_holds_too_long_is_a_sentence(folder, monkeypatch):
-    monkeypatch.setattr(ledger_file, "BUSY_TIMEOUT_S", 0.05)
-    ledger = Ledger.open(folder)
-    other = hold(folder / "ledger-rank0.sqlite3")
-    with pytest.raises(LedgerError, match=r"(?s)cannot be written \(database is locked\): another process has held it"):
-        put_all(ledger, {key(1): REPLY})
-    other.close()
-    put_all(ledger, {key(1): REPLY})
-    ledger.close()
-
-
-def test_a_disk_without_a_write_ahead_log_is_refused(folder, monkeypatch):
-    class Disk(sqlite3.Connection):
-        """As SQLite answers where it cannot share memory."""
-
-        def execute(self, sql, *args):
-            return super().execute("PRAGMA journal_mode" if "WAL" in sql else sql, *args)
-
-    monkeypatch.setattr(sqlite3, "connect", lambda path, **options: Disk(path, **options))
-    with pytest.raises(LedgerError, match="network file systems often do not"):
-        Ledger.open(folder)
-
-
-def test_a_bug_in_the_writer_reaches_those_who_wait(ledger, monkeypatch):
-    def broken(file, rows):
-        raise TypeError("a bug")
-
-    monkeypatch.setattr(LedgerFile, "put_all", broken)
-    with pytest.raises(LedgerError, match=r"cannot be stored: TypeError\('a bug'\)"):
-        put_all(ledger, {key(1): REPLY})
