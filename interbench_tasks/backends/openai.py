@@ -145,9 +145,10 @@ class OpenAIBackend:
     async def reply(self, call: Call) -> Reply:
         """One reply; a 200 whose body is unusable is asked once more.
 
-        Raises: BackendError where the call cannot be made at all: a picture without bytes, a parameter given twice.
+        Raises: BackendError where the call cannot be made at all: a picture without bytes, a parameter given twice;
+            PictureError where a picture turns out to be broken.
         """
-        body = self._body(call)
+        body = await self._body_made_aside(call)
         started_at, start = time.time(), time.perf_counter()
         asked = await self._ask(body)
         if asked.answer.asking_again_may_help:
@@ -170,6 +171,13 @@ class OpenAIBackend:
         self._client = self._loop = None
         if client is not None and loop is asyncio.get_running_loop():  # those of a closed loop are gone with it
             await client.close()
+
+    async def _body_made_aside(self, call: Call) -> dict[str, Any]:
+        """`_body`, in another thread where pictures are sent for the first time: encoding one can take seconds."""
+        first = not any(message.role == "assistant" for message in call.messages)
+        if first and any(message.pictures for message in call.messages):
+            return await asyncio.to_thread(self._body, call)
+        return self._body(call)
 
     def _body(self, call: Call) -> dict[str, Any]:
         """What is sent, before what this server has refused is taken out."""

@@ -44,7 +44,7 @@ _THOUGHTS = (
     "Going through the question once more, the relation becomes clear.",
 )
 _INVALID = (
-    "The details are too small to read, so this cannot be settled from the picture.",
+    "The details cannot be made out, so this is not settled by the picture.",
     "There is not enough information here to decide between the possibilities.",
 )
 _HINTS = (
@@ -53,8 +53,9 @@ _HINTS = (
     "Look closely at how each element relates to the one opposite.",
     "Reread the question and test your rule on every element.",
 )
-_LAST_HINT = "Try again."
+_NOTHING = "Hm."
 _ANSWER = re.compile(r"\banswer\b(?:\s+is)?[\s:*\uff1a]*(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
+_WORD = re.compile(r"[^\W_]+")
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 _LETTER = re.compile(r"\(?([A-Za-z])(?:[).:]|$)")
 
@@ -129,7 +130,7 @@ class SimulatedBackend:
             )
         if self._rates["fail"] and self._draw(call, "fail") < self._rates["fail"]:
             return self._error("simulated failure (fail=...)", run)
-        text = self._hint(call) if call.purpose == "feedback" else self._answer(call)
+        text = self._unrevealing(call, _HINTS) if call.purpose == "feedback" else self._answer(call)
         asked = sum(len(message.text) for message in call.messages)
         usage = Usage(calls=1, input_tokens=asked // 4, output_tokens=len(text) // 4, reasoning_tokens=0)
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)
@@ -155,7 +156,7 @@ class SimulatedBackend:
 
     def _answer(self, call: Call) -> str:
         outcome = self._outcome(call)
-        thoughts = self._pick(call, "thought", _INVALID if outcome == "invalid" else _THOUGHTS)
+        thoughts = self._unrevealing(call, _INVALID if outcome == "invalid" else _THOUGHTS)
         last = ""
         if outcome != "invalid":
             answer = call.episode.target if outcome == "right" else self._wrong(call)
@@ -178,16 +179,12 @@ class SimulatedBackend:
         except (ValueError, OverflowError):
             return str(7919 + shift)
 
-    def _hint(self, call: Call) -> str:
-        """Feedback that names neither the target nor an option."""
+    def _unrevealing(self, call: Call, texts: tuple[str, ...]) -> str:
+        """One of the texts that names neither the target nor an option."""
         episode = call.episode
-        named = [text for text in (episode.target, *episode.options.values()) if text.strip()]
-        words = re.compile("|".join(rf"(?<!\w){re.escape(text.strip())}(?!\w)" for text in named), re.IGNORECASE)
-        silent = [hint for hint in _HINTS if not (named and words.search(hint))]
-        return self._pick(call, "hint", silent) if silent else _LAST_HINT
-
-    def _pick(self, call: Call, question: str, texts: list[str] | tuple[str, ...]) -> str:
-        return texts[int(self._draw(call, question) * len(texts))]
+        named = {_words(text) for text in (episode.target, *episode.options.values())} - {_words("")}
+        silent = [text for text in texts for words in [_words(text)] if not any(name in words for name in named)]
+        return silent[int(self._draw(call, "text") * len(silent))] if silent else _NOTHING
 
     def _draw(self, call: Call, question: str) -> float:
         """Uniform in [0, 1): a hash of who asks what, where; independent for each question."""
@@ -211,6 +208,11 @@ def _last_was_right(messages: tuple[Message, ...], episode: Episode) -> bool:
     if letter and letter.group(1).upper() in episode.options:
         return letter.group(1).upper() == episode.target
     return answer == _plain(episode.options.get(episode.target, ""))
+
+
+def _words(text: str) -> str:
+    """The words of a text between single spaces, to find whole words in."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
 def _plain(text: str) -> str:

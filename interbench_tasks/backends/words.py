@@ -52,6 +52,10 @@ def role_words_from(text: str) -> RoleWords:
     backend, model = backend.strip(), model.strip()
     if not _BACKEND.fullmatch(backend) or (colon and not model):
         raise BackendError(f"cannot read the backend {_shown(text)}: it names no backend or no model\n{SHAPE}")
+    if backend.lower() in ("http", "https"):
+        raise BackendError(
+            f"cannot read the backend {_shown(text)}: it is an address, without backend and model\n{SHAPE}"
+        )
     if re.match(_KEY.pattern + "=", model):  # `simulated:seed=3` leaves the model out
         rest, model = [model, *rest], ""
     model, address = _model_and_address(model, text)
@@ -76,8 +80,9 @@ def role_words_from_mapping(mapping: Mapping[str, object]) -> RoleWords:
         _refuse_secret(key)
     backend, model = mapping.get("backend"), mapping.get("model", "")
     if backend is None:
-        close = next((near_miss("backend", [key]) for key in mapping if near_miss("backend", [key])), "")
-        raise BackendError(f"a role needs the key 'backend'{close}\n{shape}")
+        misspelt = [key for key in mapping if near_miss(key, ["backend"])]
+        got = f"; '{misspelt[0]}' is none{near_miss(misspelt[0], ['backend'])}" if misspelt else ""
+        raise BackendError(f"a role needs the key 'backend'{got}\n{shape}")
     if not isinstance(backend, str) or not _BACKEND.fullmatch(backend):
         hint = "; write the model under its own key" if ":" in str(backend) else ""
         raise BackendError(f"backend = {backend!r} is not the name of a backend{hint}\n{shape}")
