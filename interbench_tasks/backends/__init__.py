@@ -1,1 +1,1 @@
-"""Backends: what answers for a role."""
+"""What answers for a role: APIs and simulations. Nothing here connects, or loads an SDK, at import."""

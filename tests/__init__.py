@@ -1,0 +1,1 @@
+"""Tests, and the servers that they run against."""
