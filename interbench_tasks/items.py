@@ -19,7 +19,7 @@ from interbench_tasks.rows import DataSet
 LETTERS = string.ascii_uppercase
 QUESTION_PROMPT = """{{ question }}
 {%- if options %}
-{% for letter, text in options.items() %}
+{%- for letter, text in options.items() %}
 {{ letter }}. {{ text }}
 {%- endfor %}
 

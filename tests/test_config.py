@@ -63,14 +63,20 @@ def test_a_good_block_becomes_typed_options():
         ({"arms": ["detial"]}, "metadata.interbench.arms = 'detial' (did you mean 'detail'?)"),
         ({"max_round": 2}, "metadata.interbench.max_round is no known key (did you mean 'max_rounds'?)"),
         ({"max_rounds": "many"}, "metadata.interbench.max_rounds = 'many':"),
-        ({"columns": {"qestion": "q"}}, "metadata.interbench.columns.qestion is no known key (did you mean 'question'?)"),
+        (
+            {"columns": {"qestion": "q"}},
+            "metadata.interbench.columns.qestion is no known key (did you mean 'question'?)",
+        ),
         ({"answer_is": "leter"}, "metadata.interbench.answer_is = 'leter' (did you mean 'letter'?)"),
         ({"roles": {"provder": "simulated:x"}}, "metadata.interbench.roles.provder is no known key"),
         ({"roles": {"provider": "opnai:gpt"}}, "'opnai' (did you mean 'openai'?)"),
         ({"roles": {}}, "name it in the YAML or in the environment variable INTERBENCH_PROVIDER"),
         ({"pictures": {"max_side": 2}}, "metadata.interbench.pictures.max_side = 2:"),
         ({"prompts": {"question": "{{ question"}}, "prompt 'question', line 1"),
-        ({"engine": {"max_wait": 1}}, "metadata.interbench.engine.max_wait is no known key (did you mean 'max_wait_s'?)"),
+        (
+            {"engine": {"max_wait": 1}},
+            "metadata.interbench.engine.max_wait is no known key (did you mean 'max_wait_s'?)",
+        ),
     ],
 )
 def test_a_wrong_value_names_file_key_value_and_near_miss(block, expected):
@@ -125,7 +131,9 @@ def test_a_roles_generation_settings_are_told_from_its_backends_options():
 
 
 def test_unknown_generation_settings_go_to_the_backend_as_they_are():
-    made = generation_settings_from({"until": ["X"], "max_new_tokens": 5, "temperature": 1, "seed": 7, "do_sample": True})
+    made = generation_settings_from(
+        {"until": ["X"], "max_new_tokens": 5, "temperature": 1, "seed": 7, "do_sample": True}
+    )
     assert made.options == {"seed": 7}
     assert made.until == ("X",)
 
@@ -151,7 +159,12 @@ def test_a_later_include_does_not_win_over_an_earlier_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "is no valid YAML"), ("- 1\n", "holds no mapping"), ("include: nowhere.yaml\n", "cannot be read"), ("include: top.yaml\n", "includes itself")],
+    [
+        ("a: [", "is no valid YAML"),
+        ("- 1\n", "holds no mapping"),
+        ("include: nowhere.yaml\n", "cannot be read"),
+        ("include: top.yaml\n", "includes itself"),
+    ],
 )
 def test_a_broken_file_is_named(tmp_path, text, message):
     write(tmp_path, top=text)

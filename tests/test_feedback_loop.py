@@ -124,7 +124,7 @@ def test_failed_feedback_is_kept_and_is_no_wrong_answer():
     def provider(asked: Asked):
         return error("HTTP 429") if asked.purpose == "feedback" else "B"
 
-    record, roles = play("A", provider, arms=("detail",), feedback={"detail": AskedHint("detail")})
+    record, _ = play("A", provider, arms=("detail",), feedback={"detail": AskedHint("detail")})
     end = record.ends[0]
     assert (end.reason, end.feedback.status, end.feedback.reply.error) == ("feedback_failed", "failed", "HTTP 429")
     assert receiver_turns(record, "detail") == []
@@ -147,8 +147,12 @@ def test_turns_are_numbered_by_the_yaml_and_not_by_arrival():
             return await super().give(episode, turn, provider)
 
     arms = ("first", "second")
-    slow_first, _ = play(by_round("A", "C", "C"), arms=arms, max_rounds=2, feedback={"first": Slow("first"), "second": Hint("second")})
-    slow_second, _ = play(by_round("A", "C", "C"), arms=arms, max_rounds=2, feedback={"first": Hint("first"), "second": Slow("second")})
+    slow_first, _ = play(
+        by_round("A", "C", "C"), arms=arms, max_rounds=2, feedback={"first": Slow("first"), "second": Hint("second")}
+    )
+    slow_second, _ = play(
+        by_round("A", "C", "C"), arms=arms, max_rounds=2, feedback={"first": Hint("first"), "second": Slow("second")}
+    )
     assert slow_first == slow_second
     assert [(turn.index, turn.parent, turn.branch, turn.round) for turn in slow_first.turns] == [
         (0, None, "", 0),
@@ -184,7 +188,15 @@ def test_replies_are_kept_byte_for_byte():
     assert record.turns[0].reply.text == text
 
 
-@pytest.mark.parametrize(("changes", "message"), [({"arms": ()}, "at least 1 item"), ({"arms": ("a", "a")}, "named twice: a"), ({"max_rounds": 0}, "greater than or equal to 1"), ({"rounds": 1}, "Extra inputs")])
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"arms": ()}, "at least 1 item"),
+        ({"arms": ("a", "a")}, "named twice: a"),
+        ({"max_rounds": 0}, "greater than or equal to 1"),
+        ({"rounds": 1}, "Extra inputs"),
+    ],
+)
 def test_wrong_options_are_refused(changes, message):
     with pytest.raises(ValidationError, match=message):
         FeedbackLoopOptions(**changes)

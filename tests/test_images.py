@@ -23,7 +23,7 @@ from interbench_tasks.images import Picture, digest_of, picture_from
 from interbench_tasks.records import Message, PictureRef
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-DATA = Path(os.environ.get("INTERBENCH_TEST_DATA", SHARED))  # noqa: TID251  where the tests find public data
+DATA = Path(os.environ.get("INTERBENCH_TEST_DATA", SHARED))
 SIGNATURES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8\xff", "image/webp": b"RIFF"}
 
 

@@ -71,7 +71,11 @@ def test_the_picture_comes_first_and_relative_paths_start_at_the_data_file(tmp_p
 
 
 def test_several_pictures_keep_their_order():
-    row = ROW | {"image_1": {"bytes": png("red"), "path": None}, "image_2": None, "image_3": {"bytes": png("blue"), "path": None}}
+    row = ROW | {
+        "image_1": {"bytes": png("red"), "path": None},
+        "image_2": None,
+        "image_3": {"bytes": png("blue"), "path": None},
+    }
     columns = {"pictures": ["image_1", "image_2", "image_3"]}
     episode = reader([row], columns=columns).episode(0, 0)
     assert [picture.data for picture in episode.question.pictures] == [png("red"), png("blue")]
@@ -83,7 +87,7 @@ def test_a_list_of_pictures_in_one_column():
 
 
 def test_a_missing_picture_names_row_and_column(tmp_path):
-    with pytest.raises(PictureError, match="data.jsonl, row 0, column image"):
+    with pytest.raises(PictureError, match=r"data\.jsonl, row 0, column image"):
         reader([ROW | {"image": "nowhere.png"}], folder=tmp_path).episode(0, 0)
 
 
@@ -93,7 +97,9 @@ def test_a_prompt_of_the_yaml_replaces_ours():
 
 
 def test_a_prompt_with_an_unknown_name_is_an_error():
-    with pytest.raises(PromptError, match=r"prompts.question: 'qestion' is undefined; there is: options, question, row"):
+    with pytest.raises(
+        PromptError, match=r"prompts.question: 'qestion' is undefined; there is: options, question, row"
+    ):
         reader([ROW], prompts={"question": "{{ qestion }}"}).episode(0, 0)
 
 
@@ -163,7 +169,8 @@ def test_json_lines_may_mix_types_in_a_column(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{", "x.jsonl, line 1: no valid JSON"), ("[1]\n", "line 1: a row must be an object"), ("", "holds no rows")]
+    ("text", "message"),
+    [("{", "x.jsonl, line 1: no valid JSON"), ("[1]\n", "line 1: a row must be an object"), ("", "holds no rows")],
 )
 def test_broken_json_lines_name_the_line(tmp_path, text, message):
     file = tmp_path / "x.jsonl"
@@ -173,7 +180,11 @@ def test_broken_json_lines_name_the_line(tmp_path, text, message):
 
 
 def test_parquet_pictures_stay_undecoded(tmp_path):
-    rows = {"question": ["?"], "image": [{"bytes": png(), "path": "a.png"}], "images": [[{"bytes": png("blue"), "path": None}]]}
+    rows = {
+        "question": ["?"],
+        "image": [{"bytes": png(), "path": "a.png"}],
+        "images": [[{"bytes": png("blue"), "path": None}]],
+    }
     features = datasets.Features(
         {"question": datasets.Value("string"), "image": datasets.Image(), "images": datasets.List(datasets.Image())}
     )
@@ -205,10 +216,12 @@ def test_the_users_own_file_comes_from_the_environment(tmp_path, monkeypatch):
 
 
 def test_an_offline_hub_data_set_says_what_was_wanted_and_how_to_get_a_copy():
-    with pytest.raises(DataError, match=r"data set 'nobody/nothing' \(configuration 'c'\), split 'test'.*\n  offline: copy it"):
+    with pytest.raises(
+        DataError, match=r"data set 'nobody/nothing' \(configuration 'c'\), split 'test'.*\n  offline: copy it"
+    ):
         load_rows("nobody/nothing", name="c", split="test", options={})
 
 
 def test_a_missing_file_is_named():
-    with pytest.raises(DataError, match="data file nowhere.parquet not found"):
+    with pytest.raises(DataError, match=r"data file nowhere\.parquet not found"):
         load_rows("nowhere.parquet", name=None, split="test", options={})

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
 from interbench_tasks.errors import BackendError
+from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
 
 LOCAL = "http://localhost:8000/v1"
 

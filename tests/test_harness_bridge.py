@@ -1,0 +1,280 @@
+"""Traps of the harness, each run into once: our tasks through its real evaluator, with awkward models."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import threading
+
+import pytest
+from PIL import Image
+
+from interbench_tasks.errors import HarnessError
+from tests.harness_fakes import ChatModel, SimpleModel, cli_args, evaluate, question_rows, records_of, write_task
+
+pytestmark = pytest.mark.integration
+COLOURS = ["red", "green", "blue", "gold", "pink", "gray", "navy", "teal"]
+
+
+def results_of(results: dict) -> dict:
+    return {name.removesuffix(",none"): value for name, value in results["results"]["bridge_task"].items()}
+
+
+def always(text):
+    return lambda conversation: text
+
+
+def number_in(text: str) -> int:
+    return int(re.search(r"number (\d+)", text).group(1))
+
+
+def pictured_rows(folder, n: int) -> list[dict]:
+    for colour in COLOURS[:n]:
+        Image.new("RGB", (40, 30), colour).save(folder / f"{colour}.png")
+    return [row | {"image": f"{colour}.png"} for row, colour in zip(question_rows(n), COLOURS, strict=False)]
+
+
+def colour_of(picture) -> tuple:
+    return picture.convert("RGB").getpixel((5, 5))
+
+
+@pytest.mark.parametrize("kind", [ChatModel, SimpleModel])
+def test_a_batch_keeps_its_conversations_apart(tmp_path, kind):
+    """Backends apply the first request's function to the whole batch; each must still get its own picture."""
+    write_task(tmp_path, pictured_rows(tmp_path, 8))
+    model = kind(lambda conversation: "Answer: C", batch_size=4)
+    evaluate(model, tmp_path)
+    assert max(model.batches) == 4
+    firsts = [c for c in model.conversations if "is incorrect" not in c[-1]["text"]]
+    laters = [c for c in model.conversations if "is incorrect" in c[-1]["text"]]
+    assert sorted(number_in(c[0]["text"]) for c in firsts) == list(range(8))
+    assert len(laters) == 16
+    for conversation in model.conversations:
+        number = number_in(conversation[0]["text"])
+        pictures = [picture for message in conversation for picture in message["pictures"]]
+        assert [colour_of(picture) for picture in pictures] == [colour_of(Image.new("RGB", (9, 9), COLOURS[number]))]
+        assert len(set(re.findall(r"number (\d+)", str([m["text"] for m in conversation])))) == 1
+
+
+def test_a_chat_model_gets_the_history_as_messages(tmp_path):
+    write_task(tmp_path, question_rows(1))
+    model = ChatModel(always("Answer: C"))
+    evaluate(model, tmp_path)
+    later = next(c for c in model.conversations if len(c) > 1)
+    assert [message["role"] for message in later] == ["user", "assistant", "user"]
+    assert later[1]["text"] == "Answer: C"
+
+
+def test_a_simple_model_gets_the_history_as_one_text(tmp_path):
+    write_task(tmp_path, question_rows(1))
+    model = SimpleModel(always("Answer: C"))
+    evaluate(model, tmp_path)
+    text = next(c[0]["text"] for c in model.conversations if "is incorrect" in c[0]["text"])
+    assert re.match(
+        r"User: Question number 0\?.*\n\nAssistant: Answer: C\n\nUser: Your previous .*\n\nAssistant:$", text, re.DOTALL
+    )
+
+
+THINKING = [
+    "<think>A? No.</think>\n\nAnswer: C",
+    "<think>A? No, it goes on",
+    "It is C.</think>\n\nAnswer: C",
+    "<reasoning>x</reasoning> <think></think> Answer: C \n",
+]
+
+
+def test_think_tags_survive_byte_for_byte(tmp_path):
+    write_task(tmp_path, question_rows(len(THINKING)))
+    model = ChatModel(lambda conversation: THINKING[number_in(conversation[0]["text"])])
+    results = evaluate(model, tmp_path, log_samples=True)
+    records = records_of(tmp_path)
+    for record, text in zip(records, THINKING, strict=True):
+        replies = [turn["reply"]["text"] for turn in record["turns"] if turn["role"] == "receiver"]
+        assert set(replies) == {text}
+    for sample in results["samples"]["bridge_task"]:
+        summary = json.loads(sample["filtered_resps"][0])
+        assert summary["id"] == f"q{sample['doc_id']}"
+
+
+def test_a_summary_that_quotes_tags_reaches_its_own_episode(tmp_path):
+    """An answer with tags in it must not be cut out of the string that carries it, nor move to another round."""
+    rows = [{"question": f"Question number {i}?", "answer": "x"} for i in range(2)]
+    write_task(tmp_path, rows, extra="")
+    yaml = tmp_path / "bridge_task.yaml"
+    yaml.write_text(yaml.read_text().replace("verifier: choice", "verifier: choice_or_exact"))
+    results = evaluate(ChatModel(always("Answer: a<b </think> c>d")), tmp_path, log_samples=True)
+    assert len(results["samples"]["bridge_task"]) == 2
+    for sample in results["samples"]["bridge_task"]:
+        assert json.loads(sample["filtered_resps"][0])["first"] is not None
+
+
+def test_a_metric_that_no_doc_has_is_absent(tmp_path):
+    write_task(tmp_path, question_rows(3))
+    results = results_of(evaluate(ChatModel(always("Answer: B")), tmp_path))
+    assert results["accuracy"] == 1.0
+    assert results["n_test"] == 0
+    assert not [name for name in results if name.startswith(("correction_rate", "difference"))]
+    assert not [name for name, value in results.items() if value is None or value != value or value == []]
+
+
+def test_a_metric_that_some_docs_lack_is_computed_over_the_others(tmp_path):
+    write_task(tmp_path, question_rows(4))
+    model = ChatModel(lambda c: "Answer: B" if number_in(c[0]["text"]) == 0 or len(c) > 1 else "Answer: A")
+    results = results_of(evaluate(model, tmp_path))
+    assert (results["accuracy"], results["accuracy.n"]) == (0.25, 4)
+    assert (results["correction_rate.simple"], results["correction_rate.simple.n"]) == (1.0, 3)
+    assert results["N"] == 4
+
+
+@pytest.mark.parametrize(
+    ("output", "status"),
+    [
+        ("", "empty"),
+        ("[LMMS_EVAL_REQUEST_FAILED after 5 retries] boom", "error"),
+        ("[LMMS_EVAL_BUDGET_EXCEEDED]", "error"),
+        (None, "ok"),
+    ],
+)
+def test_a_failure_text_is_no_answer(tmp_path, output, status):
+    """`None` stands for a good reply, to show that the other episodes are scored."""
+    write_task(tmp_path, question_rows(4))
+    model = ChatModel(lambda c: output if output is not None and number_in(c[0]["text"]) < 2 else "Answer: B")
+    results = results_of(evaluate(model, tmp_path))
+    failed = 0 if output is None else 2
+    assert (results["accuracy"], results["accuracy.n"], results["accuracy.unscored"]) == (1.0, 4 - failed, failed)
+    assert results["n_failed"] == failed
+    assert records_of(tmp_path)[0]["turns"][0]["reply"]["status"] == status
+
+
+def test_a_failed_round_is_unscored_in_its_arm_only(tmp_path):
+    write_task(tmp_path, question_rows(2))
+
+    def answer(conversation):
+        if len(conversation) == 1:
+            return "Answer: A"
+        return "" if number_in(conversation[0]["text"]) == 0 and "\n\n" in conversation[-1]["text"] else "Answer: B"
+
+    results = results_of(evaluate(ChatModel(answer), tmp_path))
+    assert (results["correction_rate.detail.n"], results["correction_rate.detail.unscored"]) == (1, 1)
+    assert (results["correction_rate.simple.n"], results["correction_rate.simple.unscored"]) == (2, 0)
+
+
+def test_repeats_are_episodes_of_their_own(tmp_path):
+    write_task(tmp_path, question_rows(3))
+    model = ChatModel(always("Answer: B"))
+    results = results_of(evaluate(model, tmp_path, repeats=2))
+    assert len(model.conversations) == 6
+    assert (results["N"], results["accuracy.n"]) == (6, 6)
+    assert [(record["doc_id"], record["repeat"]) for record in records_of(tmp_path)] == [
+        (doc, repeat) for doc in range(3) for repeat in range(2)
+    ]
+
+
+def test_a_failing_batch_is_halved_until_the_guilty_call_is_alone(tmp_path):
+    write_task(tmp_path, question_rows(8))
+
+    def answer(conversation):
+        if number_in(conversation[0]["text"]) == 5:
+            raise RuntimeError("CUDA out of memory")
+        return "Answer: B"
+
+    results = results_of(evaluate(ChatModel(answer), tmp_path))
+    assert (results["accuracy"], results["accuracy.n"], results["accuracy.unscored"]) == (1.0, 7, 1)
+    assert "CUDA out of memory" in records_of(tmp_path)[5]["error"]
+
+
+def test_a_broken_picture_fails_its_episode_only(tmp_path):
+    rows = pictured_rows(tmp_path, 4)
+    buffer = io.BytesIO()
+    Image.effect_noise((64, 64), 90).save(buffer, "PNG")
+    (tmp_path / "green.png").write_bytes(buffer.getvalue()[:500])
+    write_task(tmp_path, rows)
+    results = results_of(evaluate(ChatModel(always("Answer: B")), tmp_path))
+    assert (results["N"], results["accuracy.n"], results["n_failed"]) == (4, 3, 1)
+    failed = records_of(tmp_path)[1]
+    assert failed["status"] == "failed"
+    assert "row 1, column image" in failed["error"]
+
+
+def test_models_are_called_on_the_harness_thread_only(tmp_path):
+    write_task(tmp_path, question_rows(4))
+
+    def answer(conversation):
+        asyncio.run(asyncio.sleep(0))  # backends do that inside generate_until
+        return "Answer: C"
+
+    model = ChatModel(answer)
+    evaluate(model, tmp_path)
+    assert model.threads == {threading.get_ident()}
+
+
+def test_it_runs_inside_a_notebooks_loop(tmp_path):
+    write_task(tmp_path, question_rows(2))
+
+    async def cell():
+        return evaluate(ChatModel(always("Answer: B")), tmp_path)
+
+    assert results_of(asyncio.run(cell()))["accuracy"] == 1.0
+
+
+def test_cache_requests_is_refused(tmp_path):
+    write_task(tmp_path, question_rows(1))
+    with pytest.raises(HarnessError, match="--cache_requests cannot store our requests"):
+        evaluate(ChatModel(always("Answer: B")), tmp_path, cache_requests=True)
+
+
+def test_the_harness_cache_changes_nothing(tmp_path):
+    """It would replay failed episodes for ever; our ledger is the only cache."""
+    write_task(tmp_path, question_rows(3))
+    counts = []
+    for _ in range(2):
+        model = ChatModel(always("Answer: C"))
+        results = results_of(
+            evaluate(model, tmp_path, use_cache=str(tmp_path / "cache"), args=cli_args(tmp_path / "out"))
+        )
+        counts.append((len(model.conversations), results["accuracy"]))
+    assert counts == [(9, 0.0), (9, 0.0)]
+
+
+def test_predict_only_keeps_the_transcript_and_computes_nothing(tmp_path):
+    write_task(tmp_path, question_rows(2))
+    results = evaluate(ChatModel(always("Answer: B")), tmp_path, predict_only=True)
+    assert "accuracy,none" not in results["results"]["bridge_task"]
+    assert len(records_of(tmp_path)) == 2
+
+
+def test_gen_kwargs_of_the_command_line_reach_the_model(tmp_path):
+    write_task(tmp_path, question_rows(1))
+    seen = []
+
+    class Curious(ChatModel):
+        def generate_until(self, requests):
+            seen.extend(request.args[2] for request in requests)
+            return super().generate_until(requests)
+
+    evaluate(Curious(always("Answer: B")), tmp_path, gen_kwargs="max_new_tokens=7,temperature=0.5")
+    assert seen == [{"max_new_tokens": 7, "temperature": 0.5, "do_sample": True, "until": []}]
+
+
+def test_metrics_json_equals_the_harness_table(tmp_path):
+    write_task(tmp_path, [row | {"category": "ab"[i % 2]} for i, row in enumerate(question_rows(6))])
+    model = ChatModel(lambda c: "Answer: B" if number_in(c[0]["text"]) % 3 == 0 else "Answer: A")
+    results = results_of(evaluate(model, tmp_path))
+    (path,) = tmp_path.rglob("metrics.json")
+    metrics = json.loads(path.read_text())
+    for name, estimate in metrics["metrics"].items():
+        if name in results:
+            assert results[name] == pytest.approx(estimate["value"])
+    assert set(metrics["categories"]) == {"a", "b"}
+    assert len([name for name in results if name not in ("alias", "samples") and "_stderr" not in name]) <= 25
+
+
+def test_logged_samples_stay_small(tmp_path):
+    write_task(tmp_path, question_rows(2))
+    long = "word " * 2000 + "\nAnswer: C"
+    results = evaluate(ChatModel(always(long)), tmp_path, log_samples=True)
+    sample = results["samples"]["bridge_task"][0]
+    assert len(sample["filtered_resps"][0]) < 4096
+    assert len(json.dumps(sample, default=str)) < 20_000
