@@ -318,9 +318,11 @@ def test_the_backend_s_own_generation_settings_overrule_the_task_s() -> None:
 
 @pytest.mark.parametrize("name", ["messages", "stream", "n", "max_tokens", "temperature"])
 def test_a_parameter_that_is_made_from_the_call_cannot_be_an_option(name: str) -> None:
-    backend = OpenAIBackend("m", base_url="http://localhost:1/v1", extra_body={name: 2})
     with pytest.raises(BackendError, match=f"'{name}' is made from the call"):
-        ask(backend)
+        OpenAIBackend("m", base_url="http://localhost:1/v1", extra_body={name: 2})
+    backend = OpenAIBackend("m", base_url="http://localhost:1/v1")
+    with pytest.raises(BackendError, match=f"'{name}' is made from the call"):
+        ask(backend, call_of(settings=dataclasses.replace(SETTINGS, options={name: 2})))
 
 
 def test_openai_takes_four_stops_and_other_servers_take_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,6 +407,7 @@ def test_refused_parameters_are_learned_once_and_said(caplog: pytest.LogCaptureF
     assert [reply.text for reply in replies] == ["Answer: B"] * 4
     assert [reply.run.retries for reply in replies] == [2, 0, 0, 0]
     assert server.requests == 4 + 2
+    assert backend.left_out == ("temperature",)
     assert dict(server.log[-1].parameters) == {"max_completion_tokens": 64}
     assert [r.getMessage() for r in caplog.records if r.name.startswith("interbench")] == [
         "openai:o9 takes no temperature; its own default is used instead"

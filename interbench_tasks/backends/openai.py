@@ -142,6 +142,11 @@ class OpenAIBackend:
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Settings that this server refused and that are not sent any more; known after the first calls."""
+        return () if self._sends_temperature else ("temperature",)
+
     async def reply(self, call: Call) -> Reply:
         """One reply; a 200 whose body is unusable is asked once more.
 
@@ -183,9 +188,7 @@ class OpenAIBackend:
         """What is sent, before what this server has refused is taken out."""
         asked = call.settings
         further = {**asked.options, **self._parameters}
-        twice = sorted(_OURS & further.keys())
-        if twice:
-            raise BackendError(f"{self.name}: '{twice[0]}' is made from the call and cannot be an option as well")
+        _refuse_ours(further)
         if self._at_openai and len(asked.until) > _OPENAI_STOPS:
             raise BackendError(f"{self.name}: OpenAI takes at most {_OPENAI_STOPS} texts in `until`, got {asked.until}")
         body: dict[str, Any] = {
@@ -347,10 +350,17 @@ def _checked_options(options: Mapping[str, object]) -> tuple[dict[str, object], 
         if not isinstance(body, Mapping):
             raise BackendError(f"{name} must be a mapping of parameters, got {body!r}")
         parameters.update(body)
+    _refuse_ours(parameters)
     generation = {name: options[name] for name in _GENERATION if name in options}
     for name, value in generation.items():
         _check_generation(name, value)
     return generation, parameters
+
+
+def _refuse_ours(parameters: Mapping[str, object]) -> None:
+    twice = sorted(_OURS & parameters.keys())
+    if twice:
+        raise BackendError(f"openai backend: '{twice[0]}' is made from the call and cannot be a parameter as well")
 
 
 def _check_generation(name: str, value: object) -> None:
