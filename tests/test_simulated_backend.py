@@ -131,6 +131,16 @@ def test_the_arms_of_one_episode_are_drawn_independently() -> None:
     assert abs(both - 0.25) < 0.07
 
 
+def test_every_round_is_drawn_on_its_own() -> None:
+    backend = SimulatedBackend(correction=0.5)
+    first, second = (
+        [a == "B" for a in answers(backend, *[call_of(episode_of(i), *wrong) for i in range(400)])]
+        for wrong in (("Answer: A",), ("Answer: A", "Answer: C"))
+    )
+    both = sum(a and b for a, b in zip(first, second, strict=True)) / 400
+    assert abs(both - 0.25) < 0.07
+
+
 @pytest.mark.parametrize(
     ("target", "options", "text", "right"),
     [

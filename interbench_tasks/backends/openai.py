@@ -142,6 +142,11 @@ class OpenAIBackend:
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Settings that this server refused and that are not sent any more; known after the first calls."""
+        return () if self._sends_temperature else ("temperature",)
+
     async def reply(self, call: Call) -> Reply:
         """One reply; a 200 whose body is unusable is asked once more.
 
@@ -183,9 +188,7 @@ class OpenAIBackend:
         """What is sent, before what this server has refused is taken out."""
         asked = call.settings
         further = {**asked.options, **self._parameters}
-        twice = sorted(_OURS & further.keys())
-        if twice:
-            raise BackendError(f"{self.name}: '{twice[0]}' is made from the call and cannot be an option as well")
+        _refuse_ours(further)
         if self._at_openai and len(asked.until) > _OPENAI_STOPS:
             raise BackendError(f"{self.name}: OpenAI takes at most {_OPENAI_STOPS} texts in `until`, got {asked.until}")
         body: dict[str, Any] = {
@@ -203,18 +206,19 @@ class OpenAIBackend:
         """One request with the SDK's retries, and again where the server refuses a parameter that we can leave out."""
         import openai
 
-        refused = 0
+        refused: set[str] = set()
         while True:
             sent = self._accepted(body)
             try:
                 raw = await self._create()(**sent)
             except openai.APIError as error:
-                if isinstance(error, openai.APIStatusError) and self._learned_from(error, frozenset(sent)):
-                    refused += 1
-                    continue
-                return self._failed(error, refused)
+                name = self._learned_from(error, frozenset(sent)) if isinstance(error, openai.APIStatusError) else None
+                if name is None or name in refused:
+                    return self._failed(error, len(refused))
+                refused.add(name)
+                continue
             self._reached = True
-            return _Asked(answer=answer_from(raw.http_response.content), retries=raw.retries_taken + refused)
+            return _Asked(answer=answer_from(raw.http_response.content), retries=raw.retries_taken + len(refused))
 
     def _failed(self, error: openai.APIError, refused: int) -> _Asked:
         failure = failure_from(error, self._endpoint)
@@ -232,18 +236,17 @@ class OpenAIBackend:
             sent.pop("temperature", None)
         return sent
 
-    def _learned_from(self, error: openai.APIStatusError, sent: frozenset[str]) -> bool:
-        """Whether the same call is worth sending again without what the server refused; remembered for all calls."""
+    def _learned_from(self, error: openai.APIStatusError, sent: frozenset[str]) -> str | None:
+        """What the server refuses and the call can go without: remembered for all calls. None for another fault."""
         refused = refused_parameter(error, sent)
-        if refused == "max_tokens" and self._may_switch_field:
+        if refused == "max_tokens":
+            if not self._may_switch_field:
+                return None
             self._max_tokens_field = "max_completion_tokens"
-            return True
-        if refused == "temperature":
-            if self._sends_temperature:
-                _LOG.warning("%s takes no temperature; its own default is used instead", self.name)
+        if refused == "temperature" and self._sends_temperature:
+            _LOG.warning("%s takes no temperature; its own default is used instead", self.name)
             self._sends_temperature = False
-            return True
-        return False
+        return refused
 
     def _create(self) -> Callable[..., Awaitable[Any]]:
         """The SDK's call, on a client that belongs to the running loop."""
@@ -347,10 +350,17 @@ def _checked_options(options: Mapping[str, object]) -> tuple[dict[str, object], 
         if not isinstance(body, Mapping):
             raise BackendError(f"{name} must be a mapping of parameters, got {body!r}")
         parameters.update(body)
+    _refuse_ours(parameters)
     generation = {name: options[name] for name in _GENERATION if name in options}
     for name, value in generation.items():
         _check_generation(name, value)
     return generation, parameters
+
+
+def _refuse_ours(parameters: Mapping[str, object]) -> None:
+    twice = sorted(_OURS & parameters.keys())
+    if twice:
+        raise BackendError(f"openai backend: '{twice[0]}' is made from the call and cannot be a parameter as well")
 
 
 def _check_generation(name: str, value: object) -> None:
