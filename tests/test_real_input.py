@@ -28,7 +28,7 @@ def puzzle_items(folder: Path) -> list[PlantedItem]:
     for line in (folder / "test.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         options = {"ABCDEFGH"[i]: str(option) for i, option in enumerate(row["options"])}
-        (target,) = [letter for letter, text in options.items() if text == row["answer"]]
+        (target,) = [letter for letter, text in options.items() if text == str(row["answer"])]
         with Image.open(folder / row["image"]) as picture:
             pixels = pixel_digest(picture)
         items.append(PlantedItem(id=row["id"], question=row["question"], target=target, options=options, pixels=pixels))
@@ -91,7 +91,12 @@ metadata:
     verifier: choice_or_exact
     cluster: id
     columns:
-      {id: row_id, question: question, pictures: image, options: options, answer: answer, first_answer: initial_solution}
+      id: row_id
+      question: question
+      pictures: image
+      options: options
+      answer: answer
+      first_answer: initial_solution
     roles: {provider: "openai:provider-1"}
 """
 

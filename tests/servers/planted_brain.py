@@ -147,7 +147,8 @@ class PlantedBrain:
         longest = max((len(item.question) for item in asked), default=0)
         fitting = [item for item in asked if len(item.question) == longest]
         if len(fitting) > 1:  # the same question with other options
-            fitting = [item for item in fitting if all(option in text for option in item.options.values())]
+            lettered = {item.id: [f"{letter}. {option}" for letter, option in item.options.items()] for item in fitting}
+            fitting = [item for item in fitting if all(line in text for line in lettered[item.id])]
         if len(fitting) != 1:
             raise LookupError(f"{len(fitting)} planted items fit the question {text[:200]!r}")
         return fitting[0]
