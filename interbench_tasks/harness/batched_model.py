@@ -23,6 +23,7 @@ FAILURE_TEXTS = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]")
 """What the harness returns in place of a reply."""
 API_BATCH = 256
 """Backends without a meaningful batch size get all that waits, up to this many."""
+CURSOR_UP = "\x1b[A"
 
 
 class HarnessModel:
@@ -182,19 +183,24 @@ SERVER_MODULES = ("openai", "vllm", "sglang", "litellm", "gemini", "claude", "gp
 
 
 class _WithoutBars(io.TextIOBase):
-    """Passes everything on but a progress bar's redraws."""
+    """Passes everything on but a progress bar's redraws, which are carriage returns, cursor moves and bare newlines."""
 
     def __init__(self, target: Any) -> None:  # noqa: ANN401 - any text stream
         self._target = target
-        self._dropped = False
+        self._newlines = 0
+        self._in_bar = False
+        self._line_open = False
 
     def write(self, text: str) -> int:
-        if text.startswith("\r") or (self._dropped and text == "\n"):
-            self._dropped = text != "\n"
-            return len(text)
-        self._dropped = False
-        written: int = self._target.write(text)
-        return written
+        if text.startswith(("\r", CURSOR_UP)):
+            self._in_bar, self._newlines = True, 0
+        elif not self._line_open and text.strip("\n") == "":
+            self._newlines += 0 if self._in_bar else len(text)  # shown only if no bar follows
+        else:
+            self._target.write("\n" * self._newlines + text)
+            self._in_bar, self._newlines = False, 0
+            self._line_open = not text.endswith("\n")
+        return len(text)
 
     def flush(self) -> None:
         self._target.flush()
