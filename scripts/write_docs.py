@@ -162,6 +162,8 @@ def _items_and_data(path: Path, config: Mapping[str, Any]) -> tuple[str, str]:
     if files and len(shipped) == len(files):
         lines = all(file.suffix == ".jsonl" for file in shipped)
         return str(sum(map(_rows, shipped))) if lines else "", "shipped with the package"
+    if config.get("dataset_path") == "INTERBENCH_DATA":
+        return "", "your own file, named by `INTERBENCH_DATA`"
     if files or config.get("dataset_path") in (None, "json", "parquet"):
         return "", "your own file"
     name = config.get("dataset_name")

@@ -139,6 +139,7 @@ def test_the_task_table_counts_the_items_of_a_shipped_file(write_docs, root):
     [
         ("dataset_path: org/quiz\ndataset_name: hard", "|  | `org/quiz`, hard |"),
         ("dataset_path: org/quiz", "|  | `org/quiz` |"),
+        ("dataset_path: INTERBENCH_DATA", "|  | your own file, named by `INTERBENCH_DATA` |"),
         ("dataset_path: parquet", "|  | your own file |"),
         ("dataset_path: json\ndataset_kwargs: {data_files: not/there.jsonl}", "|  | your own file |"),
     ],
