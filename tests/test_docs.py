@@ -59,7 +59,7 @@ dataset_kwargs:
 
 TEMPLATE = """
 class: !function interbench_tasks.harness.task.InteractiveTask
-dataset_path: replaced
+dataset_kwargs: {data_files: replaced.jsonl, token: false}
 metadata: {version: 1.0, interbench: {protocol: feedback_loop}}
 """
 

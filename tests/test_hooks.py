@@ -283,6 +283,14 @@ def test_a_package_found_twice_on_the_path_counts_once(install, module_folder):
     assert offers_from(build_plugin_manager()).verifiers == {"exact": object}
 
 
+def test_two_packages_with_a_plugin_of_one_name_are_an_error(install, module_folder):
+    write_plugin(module_folder, "ib_good", GOOD)
+    write_plugin(module_folder, "ib_other", GOOD)
+    install(InstalledPackage("ib-good", "good = ib_good"), InstalledPackage("ib-other", "good = ib_other"))
+    with pytest.raises(PluginNameClash, match=r"two packages have a plugin named 'good'; .*pip uninstall ib-other"):
+        build_plugin_manager()
+
+
 def test_one_module_under_two_names_is_an_error(install, module_folder):
     write_plugin(module_folder, "ib_good", GOOD)
     install(InstalledPackage("ib-good", "good = ib_good\nagain = ib_good"))
