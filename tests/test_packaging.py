@@ -126,6 +126,14 @@ def test_a_strangers_plugin_comes_in_by_the_same_door_as_ours(environment, tmp_p
     assert {"detail", "simple", "socratic"} <= set(offered.split())
 
 
+def test_the_installed_command_knows_the_shipped_tasks_and_the_strangers_plugin(environment, tmp_path):
+    command = environment.with_name("interbench")
+    folder = Path(checked([command, "tasks", "--path"], tmp_path).strip())
+    assert folder.is_relative_to(environment.parents[1])
+    assert (folder / "interfeedback" / "interfeedback_demo.yaml").is_file()
+    checked([command, "check", STRANGER / "tasks" / "stranger_demo.yaml"], tmp_path)
+
+
 @pytest.mark.integration
 @pytest.mark.skipif(importlib.util.find_spec("interbench_tasks.harness.task") is None, reason="bridge not there yet")
 def test_a_strangers_task_runs_from_another_folder(environment, tmp_path):
@@ -141,4 +149,7 @@ def test_a_strangers_task_runs_from_another_folder(environment, tmp_path):
     records = [json.loads(line) for line in lines]
     assert [record["episode_id"] for record in records] == ["sum", "legs", "next", "odd"]
     assert all("What in the question shows that?" in line for line in lines)
+    values = json.loads(metrics[0].read_text(encoding="utf-8"))["metrics"]
+    assert values["correction_rate.socratic"]["value"] == 1.0
+    assert values["correction_rate.socratic"]["n"] == 4
     assert "correction_rate.socratic" in output
