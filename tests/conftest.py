@@ -50,17 +50,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips slow tests unless asked for, and puts long tests first: no worker then waits for one at the end."""
-    if not config.getoption("--slow"):
-        reason = pytest.mark.skip(reason="slow: run with --slow")
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(reason)
-    items.sort(key=lambda item: -(2 * bool(item.get_closest_marker("slow")) + bool(_is_heavy(item))))
+    """Skips slow tests unless asked for, and puts files with long tests first: no worker then waits for one at the end.
 
-
-def _is_heavy(item: pytest.Item) -> bool:
-    return item.get_closest_marker("integration") is not None
+    Files stay whole, so that what a file's tests share is made once.
+    """
+    skip = pytest.mark.skip(reason="slow: run with --slow")
+    weights: dict[Path, int] = {}
+    for item in items:
+        weight = 1 if item.get_closest_marker("integration") else 0
+        if item.get_closest_marker("slow"):
+            if config.getoption("--slow"):
+                weight = 2
+            else:
+                item.add_marker(skip)
+        weights[item.path] = max(weights.get(item.path, 0), weight)
+    items.sort(key=lambda item: -weights[item.path])
 
 
 # --- isolation --------------------------------------------------------------------------------------------------

@@ -15,9 +15,6 @@ HERE = Path(__file__).resolve().parent
 TESTS = """
 import os, pytest
 
-@pytest.mark.slow
-def test_slow(): pass
-
 def test_late(): pass
 
 @pytest.mark.integration
@@ -33,6 +30,14 @@ def test_alone(tmp_path):
 
 def test_data(shared_data): assert (shared_data / "here").exists()
 """
+LONG_TESTS = """
+import pytest
+
+def test_light(): pass
+
+@pytest.mark.slow
+def test_slow(): pass
+"""
 INI = "[pytest]\ntestpaths = tests\nmarkers =\n    slow: s\n    integration: i\n"
 
 
@@ -43,6 +48,7 @@ def project(tmp_path):
     (tests / "golden" / "deep").mkdir(parents=True)
     shutil.copy(HERE / "conftest.py", tests)
     (tests / "test_it.py").write_text(TESTS, encoding="utf-8")
+    (tests / "test_long.py").write_text(LONG_TESTS, encoding="utf-8")
     (tests / "golden" / "heavy.json").write_text('{\n  "a": [\n    2\n  ],\n  "b": 1\n}\n', encoding="utf-8")
     (tests / "golden" / "deep" / "text.txt").write_text("one\n", encoding="utf-8")
     (tests.parent / "pytest.ini").write_text(INI, encoding="utf-8")
@@ -66,21 +72,23 @@ def golden_file_that_no_test_reads(project: Path) -> None:
     (project / "tests" / "golden" / "forgotten.txt").write_text("?", encoding="utf-8")
 
 
-def test_slow_tests_are_skipped_with_the_reason_and_long_ones_come_first(project):
+def test_slow_tests_are_skipped_with_the_reason_and_files_with_long_ones_come_first(project):
     code, text = run_pytest(project, "-vv", "-rs")
     assert code == 0, text
     assert "slow: run with --slow" in text
-    assert text.index("test_slow") < text.index("test_heavy") < text.index("test_late") < text.index("test_text")
-    assert "5 passed, 1 skipped" in text
+    assert "6 passed, 1 skipped" in text
+    assert text.index("::test_late") < text.index("::test_heavy") < text.index("::test_light")
+    code, text = run_pytest(project, "-vv", "--slow")
+    assert text.index("::test_light") < text.index("::test_slow") < text.index("::test_late")
 
 
 def test_with_slow_all_tests_run(project):
     code, text = run_pytest(project, "--slow")
     assert code == 0, text
-    assert "6 passed" in text
+    assert "7 passed" in text
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "loadgroup")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "worksteal")], ids=["alone", "workers"])
 def test_a_golden_file_that_no_test_reads_fails_a_full_run(project, workers):
     code, text = run_pytest(project, *workers)
     assert code == 0, text
@@ -132,7 +140,7 @@ def test_public_data_can_lie_elsewhere_and_is_missed_with_a_reason(project, tmp_
     assert f"no public data at {tmp_path / 'nowhere'}: set INTERBENCH_TEST_DATA" in text
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "here").touch()
-    assert "5 passed" in run_pytest(project, INTERBENCH_TEST_DATA=str(tmp_path / "elsewhere"))[1]
+    assert "6 passed" in run_pytest(project, INTERBENCH_TEST_DATA=str(tmp_path / "elsewhere"))[1]
 
 
 def test_each_test_has_its_own_ledger_and_run_folder():

@@ -23,8 +23,6 @@ FOLDERS = {
 }
 """Folder of the repository -> where its files lie in the wheel."""
 
-pytestmark = pytest.mark.xdist_group("wheel")  # the wheel is built once, by one worker
-
 
 def checked(command: list[str | Path], cwd: Path, **environment: str) -> str:
     """The output of a command that must not fail, run without what PYTHONPATH could add."""

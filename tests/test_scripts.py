@@ -165,7 +165,7 @@ def test_test_passes_its_arguments_to_pytest(project):
     assert run_script(project, "scripts/test", "tests/test_a.py", "-k", "a or b")[0] == 0
     first, last = calls(project)
     assert first == PACKAGE
-    assert last.startswith("python -m pytest -n 2 --dist loadgroup")
+    assert last.startswith("python -m pytest -n 2 --dist worksteal")
     assert last.endswith("tests/test_a.py -k a or b")
 
 
