@@ -19,7 +19,8 @@ def build_plugin_manager(*, installed: bool = True) -> pluggy.PluginManager:
     """A fresh manager with our hooks and, by default, every installed plugin, ours included.
 
     Args: installed = whether the entry points of group `interbench` are loaded.
-    Raises: PluginError where a plugin cannot be imported, or implements a hook that does not exist.
+    Raises: PluginError where a plugin cannot be imported, or implements a hook that does not exist; PluginNameClash
+        where two packages have a plugin of one name.
     """
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -31,9 +32,9 @@ def build_plugin_manager(*, installed: bool = True) -> pluggy.PluginManager:
 
 
 def _register(manager: pluggy.PluginManager, entry: importlib.metadata.EntryPoint) -> None:
-    if manager.has_plugin(entry.name):
-        return  # the same distribution found twice on the path
     source = entry.dist.name if entry.dist is not None else "an unknown package"
+    if manager.has_plugin(entry.name):  # not one package found twice on the path: importlib.metadata gives it once
+        raise PluginNameClash(f"two packages have a plugin named '{entry.name}'; uninstall one: pip uninstall {source}")
     try:
         plugin = entry.load()
     except Exception as error:

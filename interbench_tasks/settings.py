@@ -15,6 +15,8 @@ KNOWN_VARIABLES = {
     "INTERBENCH_RUNS": "folder for run folders where the harness got no --output_path",
     "INTERBENCH_LEDGER": "folder of the ledger, or 'off'",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
+    "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
+    "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
 }
 
 
