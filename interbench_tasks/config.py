@@ -134,19 +134,19 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
         raise ConfigError(where, problems)
     protocol = raw.get("protocol")
-    if protocol not in offers.protocols:
+    if not isinstance(protocol, str) or protocol not in offers.protocols:
         problems.append(_unknown(f"{KEY}.protocol", protocol, offers.protocols))
         raise ConfigError(where, problems)
-    options_model: type[BaseModel] = offers.protocols[protocol].Options  # type: ignore[attr-defined]
+    options_model = offers.protocols[protocol].Options
     common, own = _split(raw, options_model, problems)
     common_options = _validated(CommonOptions, common, problems)
     protocol_options = _validated(options_model, own, problems)
     metrics = ""
     roles: dict[str, Role] = {}
     if common_options is not None and protocol_options is not None:
-        metrics = common_options.metrics or offers.protocols[protocol].metrics  # type: ignore[attr-defined]
+        metrics = common_options.metrics or offers.protocols[protocol].metrics
         problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
-        wanted = tuple(offers.protocols[protocol].roles)  # type: ignore[attr-defined]
+        wanted = offers.protocols[protocol].roles
         roles = _roles(common_options.roles, wanted, offers, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise ConfigError(where, problems)
@@ -325,7 +325,7 @@ class _SimpleLoader(yaml.SafeLoader):
     """Reads a task YAML without importing what `!function` names."""
 
 
-_SimpleLoader.add_constructor("!function", lambda loader, node: f"!function {loader.construct_scalar(node)}")
+_SimpleLoader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
 
 
 def config_from_file(path: Path) -> dict[str, Any]:

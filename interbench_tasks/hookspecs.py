@@ -69,15 +69,30 @@ class Backend(Protocol):
 class Provider(Protocol):
     """The role provider as a feedback plugin sees it, bound to one episode."""
 
-    name: str
-    solution: Turn | None
-    """The provider's own try at the question; None where the task has none."""
-    history: Sequence[Message]
-    """What the receiver saw, up to and including the reply that needs feedback."""
-    prompts: Mapping[str, str]
-    """The task's prompt templates (Jinja2), by name."""
-    sees_target: bool
-    """Whether the task lets the provider see the right answer."""
+    @property
+    def name(self) -> str:
+        """The provider's model."""
+        ...
+
+    @property
+    def solution(self) -> Turn | None:
+        """The provider's own try at the question; None where the task has none."""
+        ...
+
+    @property
+    def history(self) -> Sequence[Message]:
+        """What the receiver saw, up to and including the reply that needs feedback."""
+        ...
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """The task's prompt templates (Jinja2), by name."""
+        ...
+
+    @property
+    def sees_target(self) -> bool:
+        """Whether the task lets the provider see the right answer."""
+        ...
 
     async def reply(self, messages: Sequence[Message]) -> Reply:
         """Ask the provider's model."""
@@ -135,9 +150,15 @@ class RoleClient(Protocol):
 class Roles(Protocol):
     """The roles of one episode."""
 
-    receiver: RoleClient
-    provider: RoleClient | None
-    """None where the task has no provider."""
+    @property
+    def receiver(self) -> RoleClient:
+        """The model under test."""
+        ...
+
+    @property
+    def provider(self) -> RoleClient | None:
+        """None where the task has no provider."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,17 +174,31 @@ class Parts:
 class EpisodeProtocol(Protocol):
     """The script of an episode. Made once a run; keeps nothing of an episode."""
 
-    Options: type[BaseModel]
-    """Its own keys of `metadata.interbench`."""
-    roles: tuple[RoleName, ...]
-    """Roles it needs beside the receiver."""
-    metrics: str
-    """Name of the metric set that fits it."""
-
-    def __init__(self, options: BaseModel, parts: Parts) -> None: ...
-
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """Play one episode to its end. What it raises fails this episode only."""
+        ...
+
+
+class ProtocolFactory(Protocol):
+    """A class of episode protocols, as the hook offers it: called with its options, it gives the protocol."""
+
+    @property
+    def Options(self) -> type[BaseModel]:
+        """Its own keys of `metadata.interbench`."""
+        ...
+
+    @property
+    def roles(self) -> tuple[RoleName, ...]:
+        """Roles it needs beside the receiver."""
+        ...
+
+    @property
+    def metrics(self) -> str:
+        """Name of the metric set that fits it."""
+        ...
+
+    def __call__(self, options: Any, parts: Parts) -> EpisodeProtocol:  # noqa: ANN401 - an instance of its own Options
+        """The protocol of one run."""
         ...
 
 
@@ -202,7 +237,7 @@ def interbench_backends() -> Mapping[str, Callable[..., Backend]]:  # type: igno
 
 
 @hookspec
-def interbench_protocols() -> Mapping[str, type[EpisodeProtocol]]:  # type: ignore[empty-body]
+def interbench_protocols() -> Mapping[str, ProtocolFactory]:  # type: ignore[empty-body]
     """Offer protocols that a task YAML can name.
 
     Called: once a run, before any episode, while the task YAML is checked.

@@ -11,7 +11,7 @@ from typing import Any
 
 from interbench_tasks.config import Columns, CommonOptions
 from interbench_tasks.errors import DataError
-from interbench_tasks.images import Picture, picture_from
+from interbench_tasks.images import Picture, PictureSource, picture_from
 from interbench_tasks.prompts import render
 from interbench_tasks.records import Episode, Message
 from interbench_tasks.rows import DataSet
@@ -88,13 +88,14 @@ class ItemReader:
                     self._resolved(source), max_side=self._options.pictures.max_side, where=f"{where}, column {column}"
                 )
 
-    def _resolved(self, source: object) -> object:
+    def _resolved(self, source: Any) -> PictureSource:  # noqa: ANN401 - a cell of a data set
         """A relative path starts from the data file's folder; `datasets` cells keep their bytes."""
         if isinstance(source, Mapping) and source.get("bytes") is None and source.get("path"):
             source = str(source["path"])
         if isinstance(source, str) and self._folder is not None and not source.startswith(("http://", "https://")):
             return self._folder / source
-        return source
+        found: PictureSource = source  # picture_from refuses what it cannot read
+        return found
 
 
 def picture_columns(columns: Columns) -> tuple[str, ...]:

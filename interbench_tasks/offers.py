@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from interbench_tasks.answers import ChoiceOrExactVerifier, ChoiceVerifier
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
-from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Verifier, hookimpl
+from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
@@ -19,7 +19,7 @@ def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
 
 
 @hookimpl
-def interbench_protocols() -> Mapping[str, type[EpisodeProtocol]]:
+def interbench_protocols() -> Mapping[str, ProtocolFactory]:
     """The scripts of episodes."""
     return {"feedback_loop": FeedbackLoop}
 

@@ -61,7 +61,7 @@ class Offers:
     """What all plugins together offer, by hook: `offers.backends`, each a mapping of name to factory."""
 
     backends: Mapping[str, Callable[..., Any]]
-    protocols: Mapping[str, Callable[..., Any]]
+    protocols: Mapping[str, hookspecs.ProtocolFactory]
     feedback_providers: Mapping[str, Callable[..., Any]]
     verifiers: Mapping[str, Callable[..., Any]]
     metrics: Mapping[str, Callable[..., Any]]
@@ -75,8 +75,8 @@ def offers_from(manager: pluggy.PluginManager) -> Offers:
     return Offers(**{hook.removeprefix("interbench_"): _merged(manager, hook) for hook in hookspecs.OFFERS})
 
 
-def _merged(manager: pluggy.PluginManager, hook: str) -> dict[str, Callable[..., Any]]:
-    merged: dict[str, Callable[..., Any]] = {}
+def _merged(manager: pluggy.PluginManager, hook: str) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
     owners: dict[str, str] = {}
     for implementation in getattr(manager.hook, hook).get_hookimpls():
         owner = implementation.plugin_name

@@ -21,7 +21,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
-from interbench_tasks.errors import RunFolderError, near_miss
+from interbench_tasks.errors import InterbenchError, RunFolderError, near_miss
 from interbench_tasks.records import EpisodeRecord, Reply, ReplyRun
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -118,7 +118,7 @@ def _record_from_json(obj: object) -> EpisodeRecord:
     return record
 
 
-class _Misfit(Exception):
+class _Misfit(InterbenchError):
     """A value that a record cannot hold, with the keys that lead to it, outermost first."""
 
     def __init__(self, message: str, *keys: str | int) -> None:

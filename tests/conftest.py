@@ -45,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # Hugging Face's libraries read these once, when they are imported, so a fixture would come too late.
-    os.environ.update(OFFLINE)  # noqa: TID251 - see above
+    os.environ.update(OFFLINE)
     config.stash[GOLDEN_STATE] = GoldenState()
 
 
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def isolation(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test's own ledger and run folder; nothing of the user's reaches it or a process that it starts."""
-    for name in list(os.environ):  # noqa: TID251 - hides the user's settings from the test
+    for name in list(os.environ):
         if any(word in name for word in FROM_OUTSIDE) and name not in KEPT:
             monkeypatch.delenv(name)
     folder = tmp_path_factory.mktemp("isolation")
@@ -96,7 +96,7 @@ def pm() -> pluggy.PluginManager:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of public data: INTERBENCH_TEST_DATA, else `shared/data` beside the repository."""
-    chosen = os.environ.get("INTERBENCH_TEST_DATA")  # noqa: TID251 - of the tests, not of Interbench
+    chosen = os.environ.get("INTERBENCH_TEST_DATA")
     folder = Path(chosen) if chosen else ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no public data at {folder}: set INTERBENCH_TEST_DATA to its folder")

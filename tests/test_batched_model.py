@@ -100,6 +100,11 @@ def test_a_server_backend_gets_all_that_waits():
     assert batch_size_of(server, {}) == API_BATCH
 
 
+def say(*pieces: str) -> None:
+    for piece in pieces:  # print() writes its line end apart
+        sys.stderr.write(piece)
+
+
 def shown(monkeypatch, draw) -> str:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
@@ -123,10 +128,10 @@ def test_the_bars_of_a_backend_are_hidden(monkeypatch):
 def test_warnings_of_a_backend_are_shown(monkeypatch):
     def draw():
         bar = tqdm(total=3, desc="Model Responding")
-        print("careful", file=sys.stderr)
+        say("careful\n")
         bar.update(1)
-        print("a", "b", file=sys.stderr)
+        say("a", " b", "\n")
         bar.close()
-        print("\nlate", file=sys.stderr)
+        say("\nlate", "\n")
 
     assert shown(monkeypatch, draw) == "careful\na b\n\nlate\n"

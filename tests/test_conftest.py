@@ -60,7 +60,7 @@ def project(tmp_path):
 
 def run_pytest(project: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     """Exit code and output."""
-    outside = dict(os.environ)  # noqa: TID251 - what the child inherits
+    outside = dict(os.environ)
     variables = {name: value for name, value in outside.items() if not name.startswith("PYTEST_")}
     variables |= {"PYTHONPATH": str(HERE.parent), "OPENAI_API_KEY": "x", "INTERBENCH_PROVIDER": "x", **environment}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
@@ -144,7 +144,7 @@ def test_public_data_can_lie_elsewhere_and_is_missed_with_a_reason(project, tmp_
 
 
 def test_each_test_has_its_own_ledger_and_run_folder():
-    first = os.environ["INTERBENCH_LEDGER"], os.environ["INTERBENCH_RUNS"]  # noqa: TID251 - what this test is about
+    first = os.environ["INTERBENCH_LEDGER"], os.environ["INTERBENCH_RUNS"]
     assert "isolation" in first[0]
     assert "isolation" in first[1]
     assert not Path(first[0]).exists()

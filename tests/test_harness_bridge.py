@@ -225,8 +225,9 @@ def test_cache_requests_is_refused(tmp_path):
         evaluate(ChatModel(always("Answer: B")), tmp_path, cache_requests=True)
 
 
-def test_the_harness_cache_changes_nothing(tmp_path):
+def test_the_harness_cache_changes_nothing(tmp_path, monkeypatch):
     """It would replay failed episodes for ever; our ledger is the only cache."""
+    monkeypatch.setenv("INTERBENCH_LEDGER", "off")
     write_task(tmp_path, question_rows(3))
     counts = []
     for _ in range(2):

@@ -59,7 +59,7 @@ def test_each_prompt_of_a_batch_holds_its_own_question_and_picture(tmp_path):
     results = evaluate(model, tmp_path, gen_kwargs="max_new_tokens=5")
 
     assert results["results"]["bridge_task"]["n_test,none"] == len(SIZES)
-    assert [len(texts) for texts, _, _ in listening.batches][0] == 4
+    assert len(listening.batches[0][0]) == 4
     assert len(listening.decoded) == 3 * len(SIZES)  # round 0, and one round in each of two arms
     for texts, sizes, inputs in listening.batches:
         assert len(texts) == len(sizes) == len(inputs["image_grid_thw"])

@@ -26,7 +26,7 @@ FOLDERS = {
 
 def checked(command: list[str | Path], cwd: Path, **environment: str) -> str:
     """The output of a command that must not fail, run without what PYTHONPATH could add."""
-    inherited = dict(os.environ)  # noqa: TID251 - of the child
+    inherited = dict(os.environ)
     inherited.pop("PYTHONPATH", None)
     done = subprocess.run(
         [str(part) for part in command],

@@ -42,7 +42,7 @@ def tool(path: Path, text: str) -> None:
 
 def run_script(project: Path, *command: str, **environment: str) -> tuple[int, str]:
     """Exit code and output of a command in the project."""
-    inherited = dict(os.environ)  # noqa: TID251 - of the child
+    inherited = dict(os.environ)
     hidden = ("VENV", "PYTHON", "WORKERS", "DEMO_RUNS", "OMP_NUM_THREADS")
     variables = {name: value for name, value in inherited.items() if name not in hidden} | environment
     done = subprocess.run(

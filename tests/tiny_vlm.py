@@ -1,4 +1,4 @@
-"""A tiny random Qwen2.5-VL with its processor, made from a config: real code paths of a local model, nonsense answers."""
+"""A tiny random Qwen2.5-VL with its processor, made from a config: a local model's real code, nonsense answers."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ HARNESS_OPTIONS = ("batch_size", "max_batch_size", "device")
 """The harness hands these to every model; an API has no use for them."""
 
 
-class _BackendModel(lmms):
+class _BackendModel(lmms):  # type: ignore[misc] # the harness is untyped
     """A harness model that answers through a backend of ours, natively asynchronous in our tasks."""
 
     is_simple = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -80,9 +80,9 @@ class FeedbackLoop:
     wrong and the provider right form the test set of this receiver and provider.
     """
 
-    Options = FeedbackLoopOptions
-    roles: tuple[RoleName, ...] = ("provider",)
-    metrics = "feedback_loop"
+    Options: ClassVar[type[BaseModel]] = FeedbackLoopOptions
+    roles: ClassVar[tuple[RoleName, ...]] = ("provider",)
+    metrics: ClassVar[str] = "feedback_loop"
 
     def __init__(self, options: FeedbackLoopOptions, parts: Parts) -> None:
         self._options = options

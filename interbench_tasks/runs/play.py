@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -143,53 +143,27 @@ def play_run(
     Raises: RunFolderError for a disk that cannot be written; KeyboardInterrupt after Ctrl-C; finished episodes are
         kept in both cases.
     """
-    options = plan.options
-    protocol: EpisodeProtocol = offers.protocols[options.common.protocol](
-        options.protocol_options, parts_from(options, offers)
-    )
-    metric_set: MetricSet = offers.metrics[options.metrics](options.protocol_options)
     ledger = _ledger(plan.rank)
     engine = Engine(
-        max_live=options.common.engine.max_live_episodes,
-        max_wait_s=options.common.engine.max_wait_s,
+        max_live=plan.options.common.engine.max_live_episodes,
+        max_wait_s=plan.options.common.engine.max_wait_s,
         ledger=ledger,
         progress=settings.progress_wanted() and plan.rank == 0,
         stop_reason=plan.stop_reason,
     )
-    receiver_backend = _in_engine(receiver, engine, lambda backend: reported(backend, "receiver"))
-    others = {
-        name: _in_engine(
-            harness_model(role) if role.words.backend == HARNESS_BACKEND else backend_from(role, offers),
-            engine,
-            lambda backend, name=name: reported(backend, name),  # type: ignore[misc]
-        )
-        for name, role in options.roles.items()
-    }
+    backends = {"receiver": _in_engine(receiver, engine, lambda backend: reported(backend, "receiver"))}
+    for name, role in plan.options.roles.items():
+        made = harness_model(role) if role.words.backend == HARNESS_BACKEND else backend_from(role, offers)
+        backends[name] = _in_engine(made, engine, lambda backend, name=name: reported(backend, name))  # type: ignore[misc]
     folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
     if plan.rank == 0:
-        folder.write_json(MANIFEST, _manifest(plan, {"receiver": receiver_backend, **others}))
+        folder.write_json(MANIFEST, _manifest(plan, backends))
+    metric_set: MetricSet = offers.metrics[plan.options.metrics](plan.options.protocol_options)
     keeper = _Keeper(folder=folder, metric_set=metric_set, manager=manager)
-
-    async def play(episode: Episode) -> EpisodeRecord:
-        started = time.time()
-        provider = options.roles.get("provider")
-        roles = _Roles(
-            receiver=engine.client(receiver_backend, "receiver", options.receiver_settings, episode),
-            provider=engine.client(others["provider"], "provider", provider.settings, episode) if provider else None,
-        )
-        try:
-            record = await protocol.play(episode, roles)
-        finally:
-            for picture in episode.question.pictures:
-                if isinstance(picture, Picture):
-                    picture.release()
-        return replace(record, task=plan.task, run={"started_at": started, "wall_s": time.time() - started})
-
-    def failed(episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
-        return _unplayed(plan, episode.doc_id, episode.repeat, why, status, episode)
-
     try:
-        report = engine.run(_episodes(plan), play, on_record=keeper.keep, failed=failed)
+        report = engine.run(
+            _Episodes(plan), _script(plan, offers, engine, backends), on_record=keeper.keep, failed=_failed(plan)
+        )
     finally:
         folder.finish()
         if ledger is not None:
@@ -205,6 +179,40 @@ def play_run(
     )
 
 
+def _script(
+    plan: RunPlan, offers: Offers, engine: Engine, backends: Mapping[str, Backend]
+) -> Callable[[Episode], Awaitable[EpisodeRecord]]:
+    """What the engine awaits for each episode: the protocol's script with this episode's roles."""
+    options = plan.options
+    protocol: EpisodeProtocol = offers.protocols[options.common.protocol](
+        options.protocol_options, parts_from(options, offers)
+    )
+
+    async def play(episode: Episode) -> EpisodeRecord:
+        started = time.time()
+        provider = options.roles.get("provider")
+        roles = _Roles(
+            receiver=engine.client(backends["receiver"], "receiver", options.receiver_settings, episode),
+            provider=engine.client(backends["provider"], "provider", provider.settings, episode) if provider else None,
+        )
+        try:
+            record = await protocol.play(episode, roles)
+        finally:
+            for picture in episode.question.pictures:
+                if isinstance(picture, Picture):
+                    picture.release()
+        return replace(record, task=plan.task, run={"started_at": started, "wall_s": time.time() - started})
+
+    return play
+
+
+def _failed(plan: RunPlan) -> Callable[[Episode, str, Literal["failed", "skipped"]], EpisodeRecord]:
+    def failed(episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
+        return _unplayed(plan, episode.doc_id, episode.repeat, why, status, episode)
+
+    return failed
+
+
 def _ledger(rank: int) -> Ledger | None:
     folder = settings.ledger_folder()
     return Ledger.open(folder, rank=rank) if folder is not None else None
@@ -212,18 +220,28 @@ def _ledger(rank: int) -> Ledger | None:
 
 def _in_engine(model: Backend | BatchedModel, engine: Engine, reported: Callable[[Backend], Backend]) -> Backend:
     """A harness model goes through a batcher and reports its own usage; any other backend is asked directly."""
-    if hasattr(model, "generate"):
-        return engine.batched(model)
-    return reported(model)
+    if isinstance(model, Backend):
+        return reported(model)
+    return engine.batched(model)
 
 
-def _episodes(plan: RunPlan) -> Iterator[Episode | EpisodeRecord]:
-    reader = ItemReader(plan.data, plan.options.common)
-    for doc_id, repeat in plan.wanted:
-        try:
-            yield reader.episode(doc_id, repeat)
-        except InterbenchError as error:
-            yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", None)
+class _Episodes:
+    """The wanted episodes, made one by one; a row that cannot become one is a failed record."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+
+    def __len__(self) -> int:
+        return len(self._plan.wanted)
+
+    def __iter__(self) -> Iterator[Episode | EpisodeRecord]:
+        plan = self._plan
+        reader = ItemReader(plan.data, plan.options.common)
+        for doc_id, repeat in plan.wanted:
+            try:
+                yield reader.episode(doc_id, repeat)
+            except InterbenchError as error:
+                yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", None)
 
 
 def _unplayed(

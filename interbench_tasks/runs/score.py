@@ -39,9 +39,7 @@ def metric_set_of(manifest: Mapping[str, Any], offers: Offers, where: Path) -> M
     Raises: RunFolderError where the protocol, the metrics or their options are not known here.
     """
     try:
-        options = offers.protocols[manifest["protocol"]].Options.model_validate(  # type: ignore[attr-defined]
-            manifest["protocol_options"]
-        )
+        options = offers.protocols[manifest["protocol"]].Options.model_validate(manifest["protocol_options"])
         made: MetricSet = offers.metrics[manifest["metrics"]](options)
     except (KeyError, ValidationError) as error:
         raise RunFolderError(

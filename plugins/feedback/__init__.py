@@ -1,9 +1,9 @@
 """Feedback that ships with Interbench: `simple` and `detail`."""
 
-from interbench_tasks.plugins.feedback.detail import Detail
-from interbench_tasks.plugins.feedback.simple import Simple
-
 from interbench_tasks import FeedbackProvider, hookimpl
+
+from .detail import Detail
+from .simple import Simple
 
 
 @hookimpl

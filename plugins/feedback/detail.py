@@ -1,8 +1,8 @@
 """The correctness bit and an explanation that the provider writes."""
 
-from interbench_tasks.plugins.feedback.simple import sentence
-
 from interbench_tasks import Episode, Feedback, Message, Provider, Turn, render
+
+from .simple import sentence
 
 PROMPT = """You are helping a student with the question below (its pictures, if any, are above).
 
