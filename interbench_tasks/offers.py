@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from interbench_tasks.answers import ChoiceOrExactVerifier, ChoiceVerifier
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
@@ -26,11 +25,23 @@ def interbench_protocols() -> Mapping[str, ProtocolFactory]:
 
 @hookimpl
 def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
-    """Readers of answers."""
-    return {"choice": ChoiceVerifier, "choice_or_exact": ChoiceOrExactVerifier}
+    """Readers of answers; loaded when a run makes one, because their many patterns take a tenth of a second."""
+    return {"choice": _choice, "choice_or_exact": _choice_or_exact}
 
 
 @hookimpl
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
     """Metric sets, by the name that a protocol asks for."""
     return {"feedback_loop": FeedbackLoopMetrics}
+
+
+def _choice() -> Verifier:
+    from interbench_tasks.answers import ChoiceVerifier
+
+    return ChoiceVerifier()
+
+
+def _choice_or_exact() -> Verifier:
+    from interbench_tasks.answers import ChoiceOrExactVerifier
+
+    return ChoiceOrExactVerifier()
