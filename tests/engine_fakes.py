@@ -28,9 +28,7 @@ def episodes(n: int) -> list[Episode]:
 
 
 def record(played: Episode, replies: Sequence[Reply] = (), *, status="finished", error=None) -> EpisodeRecord:
-    turns = [
-        Turn(index=index, parent=None, user=played.question, reply=reply) for index, reply in enumerate(replies)
-    ]
+    turns = [Turn(index=index, parent=None, user=played.question, reply=reply) for index, reply in enumerate(replies)]
     return EpisodeRecord(
         task="t",
         protocol="p",

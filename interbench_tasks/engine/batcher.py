@@ -5,7 +5,8 @@ batchers; while no batch is out, one leaves when
 
 - it is full;
 - its oldest call has waited long enough: as long as this model's batches take, at most `max_wait_s` (waiting longer
-  than a batch takes cannot pay, the next one could be done by then);
+  than a batch takes cannot pay, the next one could be done by then). While further episodes start, only the time in
+  which the calling thread is free counts, so that they can fill the batch;
 - all live episodes are parked or wait for a person, and no further episode can start now.
 
 So a call waits at most `max_wait_s` while the calling thread is free, and no order of events can lock the run up.
@@ -130,6 +131,7 @@ class Dispatcher:
     def __init__(self, floor: Floor, post: Callable[[Job], None], max_wait_s: float) -> None:
         self.batchers: list[Batcher] = []
         self.idle_s = 0.0
+        floor.watch = self.changed
         self._floor = floor
         self._post = post
         self._max_wait_s = max_wait_s
@@ -150,7 +152,7 @@ class Dispatcher:
             self._timer.cancel()
 
     def changed(self) -> None:
-        """A call came, was answered or given up, an episode started or ended: see whether a batch should leave."""
+        """A call came, went or moved, an episode started or ended: see whether a batch should leave."""
         if not self._busy and self.batchers and not self._send_if_due(only_full=True):
             self._quiet = 0
             if not self._settling:
@@ -185,19 +187,26 @@ class Dispatcher:
         self._judge()
 
     def _judge(self) -> None:
-        waiting = [batcher for batcher in self.batchers if batcher.waiting]
-        if self._busy or self._send_if_due(only_full=False):
+        if self._busy or self._send_if_due(only_full=True):
             return
-        self._fill_the_floor()
-        if not waiting:
+        self._fill_the_floor()  # before a half empty batch leaves: it may be filled at once
+        waiting = [batcher for batcher in self.batchers if batcher.waiting]
+        if not waiting or self._send_if_due(only_full=False):
             return
         if self._floor.all_rest and not self._floor.can_start:
             self._send(max(waiting, key=lambda batcher: len(batcher.waiting) / batcher.size))
             return
-        due = min(batcher.oldest + batcher.wait_s(self._max_wait_s) for batcher in waiting)
         if self._timer is not None:
             self._timer.cancel()
+        due = min(map(self._due, waiting))
         self._timer = asyncio.get_running_loop().call_later(max(0.0, due - time.monotonic()), self._judge)
+
+    def _due(self, batcher: Batcher) -> float:
+        """When the waiting calls leave without further company (time.monotonic())."""
+        since = batcher.oldest
+        if self._floor.can_start or self._floor.n_fresh:  # company is on its way, so time spent busy does not count
+            since = max(since, self._idle_since)
+        return since + batcher.wait_s(self._max_wait_s)
 
     def _fill_the_floor(self) -> None:
         """The calling thread idles: let as many episodes start as would fill a batch, those just started counted."""
@@ -213,8 +222,7 @@ class Dispatcher:
         due = [
             batcher
             for batcher in self.batchers
-            if batcher.full
-            or (not only_full and batcher.waiting and now - batcher.oldest >= batcher.wait_s(self._max_wait_s))
+            if batcher.full or (not only_full and batcher.waiting and now >= self._due(batcher))
         ]
         if due:
             self._send(min(due, key=lambda batcher: batcher.oldest))  # the oldest call first: no model starves

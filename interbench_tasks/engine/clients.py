@@ -65,7 +65,7 @@ class Flight:
 class Desk:
     """Where all calls of a run pass; lives on the loop thread."""
 
-    def __init__(self, floor: Floor, ledger: LedgerLike | None, counts: Counts, changed: Callable[[], None]) -> None:
+    def __init__(self, floor: Floor, ledger: LedgerLike | None, counts: Counts) -> None:
         self.backends: dict[int, Backend] = {}
         """All backends that a client was made for, by identity."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -74,7 +74,6 @@ class Desk:
         self._floor = floor
         self._ledger = ledger
         self._counts = counts
-        self._changed = changed
         self._flights: dict[str, Flight] = {}
         self._slots: dict[int, asyncio.Semaphore] = {}
 
@@ -134,25 +133,27 @@ class Desk:
         return flight
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run `work` as a task that the run cancels when it stops."""
+        """Run `work` as a task that the run cancels when it stops; an error that escapes from it stops the run."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        task.add_done_callback(self._ended)
         return task
 
-    async def _fly(self, key: str, flight: Flight, backend: Backend, call: Call) -> None:
-        try:
-            reply = await self._made(backend, call)
-            self._counts.count_call(reply)
-            if self._ledger is not None and reply.usable:
-                flight.move("elsewhere")
-                await self._ledger.put(key, reply)
-        except Exception as error:  # noqa: BLE001 - the ledger's, or our bug: nobody may wait for ever for this reply
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
             self.fail(error)
-            return
+
+    async def _fly(self, key: str, flight: Flight, backend: Backend, call: Call) -> None:
+        # What escapes from here is the ledger's, or our bug; it stops the run, for the waiters would wait for ever.
+        reply = await self._made(backend, call)
+        self._counts.count_call(reply)
+        if self._ledger is not None and reply.usable:
+            flight.move("elsewhere")
+            await self._ledger.put(key, reply)
         self._flights.pop(key, None)
         flight.land(reply)
-        self._changed()
 
     async def _made(self, backend: Backend, call: Call) -> Reply:
         if isinstance(backend, Batcher):

@@ -68,7 +68,7 @@ class Engine:
         self._counts = Counts()
         self._floor = Floor(max_live)
         self._dispatcher = Dispatcher(self._floor, self._jobs.put, max_wait_s)
-        self._desk = Desk(self._floor, ledger, self._counts, self._dispatcher.changed)
+        self._desk = Desk(self._floor, ledger, self._counts)
         self._desk.fail = self._stop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done = asyncio.Event()
@@ -257,14 +257,10 @@ class Engine:
     async def _play(self, episode: Episode, live: Live, script: _Script) -> None:
         CURRENT.set(live)
         try:
-            record = await self._played(episode, script)
-        except Exception as error:  # noqa: BLE001 - not the episode's own: `failed` could not make its record
-            self._stop(error)
-            return
+            record = await self._played(episode, script)  # raises only where `failed` does: that stops the run
         finally:
             self._floor.end(live)
         self._finish(record, script)
-        self._dispatcher.changed()
 
     async def _played(self, episode: Episode, script: _Script) -> EpisodeRecord:
         try:

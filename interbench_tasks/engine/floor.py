@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -60,7 +60,9 @@ class Floor:
     """
 
     def __init__(self, max_live: int | None) -> None:
-        self._changed = asyncio.Event()
+        self.watch: Callable[[], None] = _nobody
+        """Called after each change of a count: any of them can be the one after which all are parked."""
+        self._room = asyncio.Event()
         self.exhausted = False
         """True when no further episode will be started."""
         self.n_live = 0
@@ -81,7 +83,7 @@ class Floor:
     def expect_slots(self, n_slots: int) -> None:
         """Take note of an asynchronous backend that answers `n_slots` calls at a time."""
         self._n_slots += n_slots
-        self._changed.set()
+        self._room.set()
 
     @property
     def limit(self) -> int:
@@ -105,16 +107,14 @@ class Floor:
 
     async def room_after_a_change(self) -> None:
         """Returns when an episode ended or the limit rose since this was called; one coroutine at a time."""
-        self._changed.clear()
-        await self._changed.wait()
+        self._room.clear()
+        await self._room.wait()
 
     def grow(self, n_episodes: int) -> None:
         """Let up to `n_episodes` more be live, for the calling thread idles."""
         if self._fixed is None and not self.exhausted and self.n_live >= self.limit:
-            before = self.limit
             self._grown += n_episodes
-            self._grown -= max(0, before + n_episodes - self.limit)  # what the cap cut off must not pile up
-            self._changed.set()
+            self._room.set()
 
     def outlast_slow_calls(self, batch_size: int, batch_s: float) -> None:
         """Let as many be live as keep the calling thread busy while the slowest call so far runs elsewhere."""
@@ -141,6 +141,7 @@ class Floor:
         self.n_live += 1
         self.n_fresh += 1
         self.most_live = max(self.most_live, self.n_live)
+        self.watch()
         return Live()
 
     def end(self, live: Live) -> None:
@@ -152,7 +153,8 @@ class Floor:
         live.counted = False
         for future in tuple(live.futures):
             future.cancel()
-        self._changed.set()
+        self._room.set()
+        self.watch()
 
     def enter(self, live: Live, place: Place) -> None:
         """A call of `live` now waits at `place`."""
@@ -169,3 +171,8 @@ class Floor:
         live.calls[place] += change
         if live.counted:
             self._n_resting += live.rests - before
+            self.watch()
+
+
+def _nobody() -> None:
+    """Stands for the watcher that a floor without batches does not have."""
