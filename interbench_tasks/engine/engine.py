@@ -1,0 +1,293 @@
+"""Plays many episodes at once: the loop in a helper thread, the models on the calling one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import operator
+import queue
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from interbench_tasks.engine.batcher import Batcher, Dispatcher, Job
+from interbench_tasks.engine.clients import Client, Desk
+from interbench_tasks.engine.contracts import BatchedModel, EngineReport, LedgerLike
+from interbench_tasks.engine.failures import text_of_failure
+from interbench_tasks.engine.feeder import Feeder
+from interbench_tasks.engine.floor import CURRENT, Floor, Live
+from interbench_tasks.engine.halving import replies_from
+from interbench_tasks.engine.progress import Counts, Progress
+from interbench_tasks.errors import BackendError, InterbenchError
+from interbench_tasks.hookspecs import Backend, RoleClient
+from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, RoleName
+
+Play = Callable[[Episode], Awaitable[EpisodeRecord]]
+Failed = Callable[[Episode, str, Literal["failed", "skipped"]], EpisodeRecord]
+
+LOOK_AT_SIGNALS_S = 0.2
+"""Where a blocked thread does not notice Ctrl-C (Windows), it looks this often."""
+STOP_WITHIN_S = 0.8
+CANCEL_WITHIN_S = 0.4
+CLOSE_WITHIN_S = 0.3
+CLOSE_PATIENTLY_S = 10.0
+
+
+def _never() -> str | None:
+    return None
+
+
+class Engine:
+    """Runs episodes side by side, once. Make a fresh engine for each run.
+
+    Args:
+        max_live: most episodes at a time; None: see `Floor`.
+        max_wait_s: longest wait of a call for a full batch while the calling thread is free, in seconds.
+        ledger: where replies are kept; None: nowhere.
+        progress: whether one bar is drawn to stderr.
+        stop_reason: asked on the loop thread before each episode starts; a text stops further starts for good.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_live: int | None = None,
+        max_wait_s: float = 0.5,
+        ledger: LedgerLike | None = None,
+        progress: bool = True,
+        stop_reason: Callable[[], str | None] = _never,
+    ) -> None:
+        if max_live is not None and max_live < 1:
+            raise InterbenchError(f"max_live = {max_live}: at least one episode must run at a time")
+        self._progress_wanted = progress
+        self._stop_reason = stop_reason
+        self._reason: str | None = None
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._counts = Counts()
+        self._floor = Floor(max_live)
+        self._dispatcher = Dispatcher(self._floor, self._jobs.put, max_wait_s)
+        self._desk = Desk(self._floor, ledger, self._counts)
+        self._desk.fail = self._stop
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._done = asyncio.Event()
+        self._interrupted = threading.Event()
+        self._stopping = False
+        self._error: BaseException | None = None
+        self._problems: list[str] = []
+        self._used = False
+
+    def batched(self, model: BatchedModel) -> Backend:
+        """A backend whose replies come from batches of `model`; the same one for the same model."""
+        for batcher in self._dispatcher.batchers:
+            if batcher.model is model:
+                return batcher
+        batcher = Batcher(model, self._dispatcher)
+        self._dispatcher.batchers.append(batcher)
+        self._floor.expect_batches(batcher.size)
+        return batcher
+
+    def client(self, backend: Backend, role: RoleName, settings: GenerationSettings, episode: Episode) -> RoleClient:
+        """A role of one episode. Calls through it obey the backend's limit, the ledger and the batches.
+
+        Raises: BackendError where `backend` is a batched one of another engine.
+        """
+        if isinstance(backend, Batcher) and backend.dispatcher is not self._dispatcher:
+            raise BackendError(f"{backend.name} was batched by another engine; call batched() of this one")
+        self._desk.meet(backend)
+        return Client(
+            desk=self._desk, backend=backend, role=role, settings=settings, episode=episode, name=backend.name
+        )
+
+    def run(
+        self,
+        episodes: Iterable[Episode | EpisodeRecord],
+        play: Play,
+        *,
+        on_record: Callable[[EpisodeRecord], None],
+        failed: Failed,
+    ) -> EngineReport:
+        """Play all episodes; returns when each has its record. Batches are generated on the calling thread.
+
+        Args:
+            episodes: advanced lazily, in a thread of its own; a ready record stands for an episode that could not be
+                made. Where the iterable itself raises, running episodes finish and the error is raised.
+            play: the script; what it raises fails its own episode only.
+            on_record: called once an episode, in the order of their ends, on the loop thread.
+            failed: makes the record of an episode that raised or was skipped; called on the loop thread.
+
+        Raises: what on_record, failed or the ledger raised, after the rest was cancelled; KeyboardInterrupt and
+            SystemExit, within a second of a Ctrl-C unless the model itself holds it back.
+        """
+        if self._used:
+            raise InterbenchError("an engine runs once: make a fresh Engine for each run")
+        self._used = True
+        started = time.monotonic()
+        script = _Script(play=play, on_record=on_record, failed=failed)
+        thread = threading.Thread(target=self._helper, args=(episodes, script), name="interbench-engine", daemon=True)
+        try:
+            thread.start()
+            self._serve()
+            thread.join(CLOSE_PATIENTLY_S)
+        except BaseException:
+            self._interrupt()
+            if thread.is_alive():
+                thread.join(STOP_WITHIN_S)  # a second Ctrl-C ends this wait; the thread is a daemon
+            raise
+        if self._error is not None:
+            raise self._error
+        return self._report(time.monotonic() - started)
+
+    # ---------------------------------------------------------------- on the calling thread
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=LOOK_AT_SIGNALS_S)
+            except queue.Empty:
+                continue
+            if job is None:
+                return
+            began = time.monotonic()
+            replies = replies_from(job.batcher.model, job.calls, lambda: self._stopping)
+            seconds = time.monotonic() - began
+            assert self._loop is not None
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the run was stopped meanwhile
+                self._loop.call_soon_threadsafe(self._dispatcher.answered, job, replies, seconds)
+
+    def _interrupt(self) -> None:
+        self._interrupted.set()
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(self._stop, None)
+
+    def _report(self, wall_s: float) -> EngineReport:
+        counts = self._counts
+        return EngineReport(
+            n_finished=counts.finished,
+            n_failed=counts.failed,
+            n_skipped=counts.skipped,
+            calls=counts.calls,
+            failed_calls=counts.failed_calls,
+            ledger_hits=counts.ledger_hits,
+            shared_calls=counts.shared_calls,
+            wall_s=wall_s,
+            most_live=self._floor.most_live,
+            idle_s=self._dispatcher.idle_s if self._dispatcher.batchers else 0.0,
+            batches=tuple(batcher.report() for batcher in self._dispatcher.batchers),
+            problems=tuple(self._problems),
+        )
+
+    # ---------------------------------------------------------------- on the loop thread
+
+    def _helper(self, episodes: Iterable[Episode | EpisodeRecord], script: _Script) -> None:
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(self._main(episodes, script))
+            except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
+                self._error = self._error or error
+            finally:
+                self._jobs.put(None)
+
+    async def _main(self, episodes: Iterable[Episode | EpisodeRecord], script: _Script) -> None:
+        self._loop = asyncio.get_running_loop()
+        if self._interrupted.is_set():
+            return
+        feeder = Feeder(episodes)
+        progress = Progress(self._counts, operator.length_hint(episodes) or None, wanted=self._progress_wanted)
+        progress.start()
+        self._dispatcher.start()
+        feeder.start()
+        self._desk.spawn(self._start_episodes(feeder, script))
+        try:
+            await self._done.wait()
+        finally:
+            self._stopping = True
+            feeder.stop()
+            self._dispatcher.stop()
+            await self._cancel_tasks()
+            await asyncio.gather(*map(self._close, self._desk.backends.values()))
+            progress.stop()
+
+    def _stop(self, error: BaseException | None) -> None:
+        """End the run: everything that still runs is cancelled. The first error is the one that `run` raises."""
+        self._error = self._error or error
+        self._stopping = True
+        self._done.set()
+
+    async def _cancel_tasks(self) -> None:
+        tasks = set(self._desk.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_WITHIN_S)
+
+    async def _close(self, backend: Backend) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_WITHIN_S if self._interrupted.is_set() else CLOSE_PATIENTLY_S):
+                await backend.close()
+        except Exception as error:  # noqa: BLE001 - the results are complete; a stranger's close must not take them away
+            self._problems.append(f"{backend.name} could not be closed: {text_of_failure(error)}")
+
+    async def _start_episodes(self, feeder: Feeder[Episode | EpisodeRecord], script: _Script) -> None:
+        error: Exception | None = None
+        try:
+            async for item in feeder:
+                if isinstance(item, EpisodeRecord):
+                    self._finish(item, script)
+                else:
+                    await self._start(item, script)
+        except Exception as raised:  # noqa: BLE001 - no further episode can be had; those that run are paid for and may finish
+            error = raised
+        self._dispatcher.exhausted()
+        while self._floor.n_live:
+            await self._floor.room_after_a_change()
+        self._stop(error)
+
+    async def _start(self, episode: Episode, script: _Script) -> None:
+        while self._reason is None and not self._floor.can_start:
+            await self._floor.room_after_a_change()
+        self._reason = self._reason or self._stop_reason()
+        if self._reason is not None:
+            self._finish(script.failed(episode, self._reason, "skipped"), script)
+        else:
+            self._desk.spawn(self._play(episode, self._floor.start(), script))
+
+    async def _play(self, episode: Episode, live: Live, script: _Script) -> None:
+        CURRENT.set(live)
+        try:
+            record = await self._played(episode, script)  # raises only where `failed` does: that stops the run
+        finally:
+            self._floor.end(live)
+        self._finish(record, script)
+
+    async def _played(self, episode: Episode, script: _Script) -> EpisodeRecord:
+        try:
+            return await script.play(episode)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():  # the run stops
+                raise
+            why = text_of_failure(error)  # the script cancelled itself
+        except Exception as error:  # noqa: BLE001 - whatever an episode raises hurts no other
+            why = text_of_failure(error)
+        return script.failed(episode, why, "failed")
+
+    def _finish(self, record: EpisodeRecord, script: _Script) -> None:
+        if self._stopping:
+            return
+        self._counts.count_record(record)
+        try:
+            script.on_record(record)
+        except Exception as error:  # noqa: BLE001 - e.g. a full disk: going on would lose what is paid for
+            self._stop(error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Script:
+    """What the caller of `run` wants done with each episode."""
+
+    play: Play
+    on_record: Callable[[EpisodeRecord], None]
+    failed: Failed

@@ -1,0 +1,91 @@
+"""The one progress bar of a run, and its counts."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass
+from typing import Never
+
+from tqdm import tqdm
+
+from interbench_tasks.records import EpisodeRecord, Reply
+
+EVERY_S = 1.0
+EVERY_S_IN_A_LOG = 10.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened so far."""
+
+    finished: int = 0
+    failed: int = 0
+    skipped: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    ledger_hits: int = 0
+    shared_calls: int = 0
+
+    @property
+    def episodes(self) -> int:
+        """Episodes that have their record."""
+        return self.finished + self.failed + self.skipped
+
+    def count_record(self, record: EpisodeRecord) -> None:
+        """One more episode has its record."""
+        if record.status == "finished":
+            self.finished += 1
+        elif record.status == "failed":
+            self.failed += 1
+        else:
+            self.skipped += 1
+
+    def count_call(self, reply: Reply) -> None:
+        """One more call was really made."""
+        self.calls += 1
+        self.failed_calls += reply.status == "error"
+
+
+class Progress:
+    """Draws the counts to stderr once a second, into a file every ten seconds; lives on the loop thread."""
+
+    def __init__(self, counts: Counts, total: int | None, *, wanted: bool) -> None:
+        self._counts = counts
+        self._total = total
+        self._wanted = wanted
+        self._started = time.monotonic()
+        self._bar: tqdm[Never] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._every_s = EVERY_S
+
+    def start(self) -> None:
+        """Show the bar, where it is wanted."""
+        if not self._wanted:
+            return
+        self._every_s = EVERY_S if sys.stderr.isatty() else EVERY_S_IN_A_LOG
+        self._bar = tqdm(total=self._total, desc="interbench", unit="episode", file=sys.stderr, mininterval=EVERY_S)
+        self._tick()
+
+    def stop(self) -> None:
+        """Draw the final counts and leave the bar standing."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._bar is not None:
+            self._draw(self._bar)
+            self._bar.close()
+
+    def _tick(self) -> None:
+        if self._bar is not None:
+            self._draw(self._bar)
+            self._timer = asyncio.get_running_loop().call_later(self._every_s, self._tick)
+
+    def _draw(self, bar: tqdm[Never]) -> None:
+        counts = self._counts
+        rate = counts.calls / max(time.monotonic() - self._started, 1e-9)
+        text = f"{counts.calls} calls, {rate:.1f} calls/s, {counts.failed} failed"
+        if counts.failed_calls:
+            text += f", {counts.failed_calls} calls failed"
+        bar.n = counts.episodes
+        bar.set_postfix_str(text, refresh=True)
