@@ -18,6 +18,7 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -102,7 +103,7 @@ async def bare(folder: Path, url: str) -> None:
                 {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
                 {"type": "text", "text": f"{row['question']}\n{options}"},
             ]
-            messages: list = [{"role": "user", "content": content}]
+            messages: list[Any] = [{"role": "user", "content": content}]
             for _ in range(2):
                 answer = await client.chat.completions.create(
                     model="bench", messages=messages, max_tokens=64, temperature=0

@@ -7,10 +7,10 @@ import threading
 import time
 
 import pytest
-from tests.engine_fakes import GREEDY, Api, Local, asks, episode, episodes, failed, play_all, record, user
 
 from interbench_tasks.engine import Engine
 from interbench_tasks.errors import BackendError, InterbenchError
+from tests.engine_fakes import GREEDY, Api, Local, asks, episode, episodes, failed, play_all, record, user
 
 
 def quiet(**settings) -> Engine:

@@ -6,6 +6,11 @@ import asyncio
 import time
 
 import pytest
+
+from interbench_tasks.engine import Engine
+from interbench_tasks.engine.floor import Floor, Live
+from interbench_tasks.hookspecs import Call
+from interbench_tasks.records import Reply, ReplyRun
 from tests.engine_fakes import (
     GREEDY,
     Api,
@@ -19,11 +24,6 @@ from tests.engine_fakes import (
     user,
     within,
 )
-
-from interbench_tasks.engine import Engine
-from interbench_tasks.engine.floor import Floor, Live
-from interbench_tasks.hookspecs import Call
-from interbench_tasks.records import Reply, ReplyRun
 
 NEVER_S = 60.0
 """A max_wait_s that no test can wait for: what leaves, leaves by the other rules."""

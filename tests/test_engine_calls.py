@@ -5,6 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+
+from interbench_tasks.engine import BatchReport, Engine
+from interbench_tasks.engine.failures import text_of_failure
+from interbench_tasks.engine.halving import replies_from
+from interbench_tasks.hookspecs import Call
+from interbench_tasks.records import Message, Reply
 from tests.engine_fakes import (
     GREEDY,
     Api,
@@ -19,12 +25,6 @@ from tests.engine_fakes import (
     user,
     within,
 )
-
-from interbench_tasks.engine import BatchReport, Engine
-from interbench_tasks.engine.failures import text_of_failure
-from interbench_tasks.engine.halving import replies_from
-from interbench_tasks.hookspecs import Call
-from interbench_tasks.records import Message, Reply
 
 NEVER_S = 60.0
 """A max_wait_s that no test can wait for: what leaves, leaves by the other rules."""

@@ -6,10 +6,10 @@ import asyncio
 import threading
 
 import pytest
-from tests.engine_fakes import GREEDY, Api, Local, asks, episode, episodes, failed, play_all, record, user
 
 from interbench_tasks.engine import Engine
 from interbench_tasks.errors import BackendError
+from tests.engine_fakes import GREEDY, Api, Local, asks, episode, episodes, failed, play_all, record, user
 
 
 def quiet(**settings) -> Engine:

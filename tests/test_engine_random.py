@@ -7,11 +7,11 @@ import random
 from dataclasses import dataclass
 
 import pytest
-from tests.engine_fakes import GREEDY, Api, Ledger, Local, Person, episode, failed, record, user, within
 
 import interbench_tasks.engine.batcher as batcher_module
 from interbench_tasks.engine import Engine
 from interbench_tasks.records import Reply
+from tests.engine_fakes import GREEDY, Api, Ledger, Local, Person, episode, failed, record, user, within
 
 NAMES = ("receiver", "provider", "api", "person")
 
