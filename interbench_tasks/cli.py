@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from interbench_tasks import __version__
-from interbench_tasks.errors import InterbenchError, near_miss
+from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
 
@@ -45,7 +45,8 @@ def check(
             options = check_task_file(file, offers, with_data=data)
         except InterbenchError as error:
             n_wrong += 1
-            typer.echo(redact(str(error)), err=True)
+            told = str(error) if isinstance(error, ConfigError) else f"{file}: {error}"
+            typer.echo(redact(told), err=True)
         else:
             typer.echo(f"{file}: ok (protocol {options.common.protocol}, metrics {options.metrics})")
     raise typer.Exit(1 if n_wrong else 0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from interbench_tasks.errors import RunFolderError
 from interbench_tasks.file_names import safe_file_name
@@ -33,7 +35,7 @@ class RunFolder:
         self.path = path
         self._own = path / (EPISODES if world_size == 1 else f"episodes-rank{rank}.jsonl")
         self._lines: list[tuple[int, int, int, int]] = []
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -47,10 +49,9 @@ class RunFolder:
         data = (line_from_record(record) + "\n").encode("utf-8", errors="surrogatepass")
         try:
             if self._file is None:
-                self._file = self._own.open("ab")
-            start = self._file.tell()
-            self._file.write(data)
-            self._file.flush()
+                self._file = self._own.open("ab", buffering=0)
+            start = self._file.seek(0, os.SEEK_END)
+            _write_all(self._file, data, start)
         except OSError as error:
             raise _folder_error(self._own, error) from error
         self._lines.append((record.doc_id, record.repeat, start, len(data)))
@@ -79,6 +80,18 @@ class RunFolder:
         Raises: RunFolderError for a full or read-only disk.
         """
         return write_json(self.path / name, content)
+
+
+def _write_all(file: FileIO, data: bytes, start: int) -> None:
+    """Write a whole line, or none of it: a disk that fills up in the middle leaves no torn line."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[file.write(view) :]
+    except OSError:
+        with contextlib.suppress(OSError):
+            file.truncate(start)
+        raise
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> Path:

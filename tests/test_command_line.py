@@ -1,0 +1,155 @@
+"""`interbench ...`, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+from typer.testing import CliRunner
+
+from interbench_tasks import __version__
+from interbench_tasks.cli import app, main
+from interbench_tasks.task_files import own_tasks
+from tests.servers.openai_server import OpenAIServer
+
+ROWS = [{"prompt": f"Question {i}?", "choices": ["x", "y"], "gold": "y"} for i in range(3)]
+
+
+def interbench(*words) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return path
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-not-a-real-key-0123456789")
+
+
+COLUMNS = ("--column", "question=prompt", "--column", "options=choices", "--column", "answer=gold")
+
+
+def test_version_and_tasks():
+    assert interbench("version") == (0, f"{__version__}\n")
+    code, text = interbench("tasks")
+    assert code == 0
+    assert "interfeedback_demo" in text
+
+
+def test_a_new_task_is_self_contained_and_ready(tmp_path, data):
+    code, text = interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path / "tasks")
+    assert code == 0, text
+    assert f"lmms-eval --tasks my_task --include_path {tmp_path / 'tasks'}" in text
+    written = (tmp_path / "tasks" / "my_task.yaml").read_text()
+    assert "include:" not in written
+    assert "class: !function interbench_tasks.harness.task.InteractiveTask" in written
+    code, text = interbench("check", tmp_path / "tasks" / "my_task.yaml")
+    assert (code, "ok (protocol feedback_loop" in text) == (0, True)
+
+
+def test_a_new_task_with_missing_columns_says_what_there_is(tmp_path, data):
+    code, text = interbench("new-task", "--name", "my_task", "--data", data, "--out", tmp_path)
+    assert code == 1
+    assert "columns.question: 'question'" in text
+    assert "it has: prompt, choices, gold" in text
+    assert f"interbench check {tmp_path / 'my_task.yaml'}" in text
+
+
+def test_a_task_is_never_overwritten(tmp_path, data):
+    interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path)
+    with pytest.raises(Exception, match="already exists"):
+        interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", "interfeedback_lcal"), "no such task .did you mean 'interfeedback_local'"),
+        (("--column", "question"), "must be ours=yours"),
+        (("--data", "nowhere.jsonl"), "there is no such file"),
+        (("--data", __file__), "unknown kind of file"),
+    ],
+)
+def test_wrong_words_for_a_new_task(tmp_path, words, message):
+    with pytest.raises(Exception, match=message):
+        interbench("new-task", "--name", "my_task", "--out", tmp_path, *words)
+
+
+def test_check_tells_every_problem_of_every_file(tmp_path, data):
+    interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path)
+    good = (tmp_path / "my_task.yaml").read_text()
+    (tmp_path / "one.yaml").write_text(good.replace("- simple", "- simpel").replace("temperature: 0\n", "", 1))
+    (tmp_path / "two.yaml").write_text(good.replace("task: my_task", "task: mme") + "nonsense: 1\n")
+    code, text = interbench("check", tmp_path / "one.yaml", tmp_path / "two.yaml", tmp_path / "my_task.yaml")
+    assert code == 1
+    assert "one.yaml: metadata.interbench.arms = 'simpel' (did you mean 'simple'?)" in text
+    assert "one.yaml: generation_kwargs.temperature is missing" in text
+    assert "two.yaml: task = 'mme' is a task of the harness" in text
+    assert "two.yaml: nonsense is no known key" in text
+    assert "my_task.yaml: ok" in text
+
+
+def test_check_names_the_file_whose_data_is_wrong(tmp_path, data):
+    interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path)
+    data.write_text(json.dumps(ROWS[0] | {"gold": "z"}) + "\n")
+    code, text = interbench("check", tmp_path / "my_task.yaml")
+    assert code == 1
+    assert "my_task.yaml: " in text
+    assert "row 0, column gold: answer 'z' is none of the options (A: x, B: y)" in text
+
+
+def test_every_task_that_ships_passes_the_check():
+    code, text = interbench("check", "--no-data", *own_tasks().values())
+    assert code == 0, text
+
+
+def test_our_errors_are_text_and_not_a_traceback(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["interbench", "score", "/nowhere"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 1
+    shown = capsys.readouterr()
+    assert "no run folder here" in shown.err
+    assert "Traceback" not in shown.err
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.integration
+def test_the_doctor_finds_this_installation_healthy_and_shows_no_key(monkeypatch):
+    with OpenAIServer(lambda request: "x") as server:
+        monkeypatch.setenv("INTERBENCH_PROVIDER", f"openai:m@{server.url}")
+        code, text = interbench("doctor")
+    assert code == 0, text
+    assert "all is well" in text
+    assert f"{server.url}: answers" in text
+    assert "OPENAI_API_KEY: is set" in text
+    assert "not-a-real-key" not in text
+
+
+@pytest.mark.integration
+def test_the_doctor_names_each_problem_with_its_cure(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INTERBENCH_PROVIDR", "x")
+    monkeypatch.setenv("INTERBENCH_RUNS", str(tmp_path / "file" / "runs"))
+    url = f"http://127.0.0.1:{free_port()}/v1"
+    code, text = interbench("doctor", "--server", url)
+    assert code == 1
+    assert "WRONG INTERBENCH_PROVIDR: is set but means nothing to us" in text
+    assert "WRONG runs:" in text
+    assert f"WRONG {url}: does not answer" in text
+    assert text.count("cure:") >= 3
+    assert "3 problem(s) found" in text
