@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -202,11 +203,30 @@ def test_no_model_starves_beside_a_busier_one():
     backends = engine.batched(busy), engine.batched(rare)
 
     async def play(one):
-        return await asks(engine, backends[one.doc_id % 10 == 0])(one)
+        return await asks(engine, backends[one.doc_id == 50])(one)
 
-    played = within(20, lambda: play_all(engine, episodes(200), play))
-    waits = [one.turns[0].reply.run.waited_s for one in played.records if one.doc_id % 10 == 0]
-    assert max(waits) < 0.3
+    played = within(20, lambda: play_all(engine, episodes(600), play))
+    (wait,) = (one.turns[0].reply.run.waited_s for one in played.records if one.doc_id == 50)
+    assert wait < 0.2 < played.report.wall_s / 2
+
+
+def test_episodes_that_are_about_to_start_fill_the_batch():
+    class Tells(Local):
+        def generate(self, calls):
+            replies = super().generate(calls)
+            answered.set()
+            return replies
+
+    engine, model, answered = quiet(max_wait_s=NEVER_S), Tells(4, batch_s=0.2), threading.Event()
+
+    def haltingly():
+        yield from episodes(6)
+        answered.wait(5)
+        time.sleep(0.05)  # the two that wait are older than a batch takes, but company is on its way
+        yield from (episode(6), episode(7))
+
+    within(10, lambda: play_all(engine, haltingly(), asks(engine, engine.batched(model))))
+    assert model.sizes == [4, 4]
 
 
 def test_a_batch_holds_the_earliest_rounds_first():
@@ -259,6 +279,12 @@ def test_the_floor_grows_while_the_calling_thread_idles():
     played = within(20, lambda: play_all(engine, episodes(400), asks(engine, backend, api, backend)))
     assert 150 < played.report.most_live <= 512
     assert played.report.idle_s < 0.25 * played.report.wall_s
+
+
+def test_the_floor_grows_while_people_think():
+    engine, model, person = quiet(), Local(8, batch_s=0.002), Person(0.2, slots=1000)
+    played = within(20, lambda: play_all(engine, episodes(300), asks(engine, person, engine.batched(model))))
+    assert played.report.most_live > 150
 
 
 def test_the_floor_grows_to_outlast_slow_calls_although_nothing_idles():

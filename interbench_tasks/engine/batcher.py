@@ -9,7 +9,9 @@ batchers; while no batch is out, one leaves when
   which the calling thread is free counts, so that they can fill the batch;
 - all live episodes are parked or wait for a person, and no further episode can start now.
 
-So a call waits at most `max_wait_s` while the calling thread is free, and no order of events can lock the run up.
+Of several the one with the oldest call leaves. A full batch goes before a half empty one of another model, but not for
+longer than `max_wait_s` or eight batches. So a call waits at most `max_wait_s` while the calling thread is free, no
+model starves, and no order of events can lock the run up.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from interbench_tasks.records import Reply
 QUIET_PASSES = 8
 """Loop passes without news before 'all are parked' is believed: an answered arm needs some to make its next call."""
 LEAST_WAIT_S = 0.02
+PATIENT_BATCHES = 8
+"""As many batches may leave before a rarer model's half empty one, which more calls may fill meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +140,7 @@ class Dispatcher:
         self._post = post
         self._max_wait_s = max_wait_s
         self._busy = False
+        self._last_s = 0.0
         self._idle_since = time.monotonic()
         self._quiet = 0
         self._settling = False
@@ -169,6 +174,7 @@ class Dispatcher:
     def answered(self, job: Job, replies: Sequence[Reply], seconds: float) -> None:
         """A batch came back. The next full one leaves first, so that the model need not wait for our bookkeeping."""
         job.batcher.count(len(job.batch), seconds)
+        self._last_s = seconds
         self._busy = False
         self._idle_since = time.monotonic()
         self._floor.outlast_slow_calls(job.batcher.size, seconds)
@@ -219,14 +225,14 @@ class Dispatcher:
         if self._busy:
             return False
         now = time.monotonic()
-        due = [
-            batcher
-            for batcher in self.batchers
-            if batcher.full or (not only_full and batcher.waiting and now >= self._due(batcher))
-        ]
-        if due:
-            self._send(min(due, key=lambda batcher: batcher.oldest))  # the oldest call first: no model starves
-        return bool(due)
+        waiting = [batcher for batcher in self.batchers if batcher.waiting]
+        due = [batcher for batcher in waiting if batcher.full or (not only_full and now >= self._due(batcher))]
+        if not due:
+            return False
+        patient_s = max(self._max_wait_s, PATIENT_BATCHES * self._last_s)
+        due += [batcher for batcher in waiting if now - batcher.oldest >= patient_s]
+        self._send(min(due, key=lambda batcher: batcher.oldest))
+        return True
 
     def _send(self, batcher: Batcher) -> None:
         if self._timer is not None:

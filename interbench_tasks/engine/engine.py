@@ -246,7 +246,7 @@ class Engine:
         self._stop(error)
 
     async def _start(self, episode: Episode, script: _Script) -> None:
-        while self._reason is None and not self._floor.can_start:
+        while not self._floor.can_start:
             await self._floor.room_after_a_change()
         self._reason = self._reason or self._stop_reason()
         if self._reason is not None:
