@@ -87,7 +87,7 @@ def test_wrong_words_for_a_new_task(tmp_path, words, message):
 def test_check_tells_every_problem_of_every_file(tmp_path, data):
     interbench("new-task", "--name", "my_task", "--data", data, *COLUMNS, "--out", tmp_path)
     good = (tmp_path / "my_task.yaml").read_text()
-    (tmp_path / "one.yaml").write_text(good.replace("- simple", "- simpel").replace("temperature: 0\n", "", 1))
+    (tmp_path / "one.yaml").write_text(good.replace("- simple", "- simpel").replace("  temperature: 0\n", "", 1))
     (tmp_path / "two.yaml").write_text(good.replace("task: my_task", "task: mme") + "nonsense: 1\n")
     code, text = interbench("check", tmp_path / "one.yaml", tmp_path / "two.yaml", tmp_path / "my_task.yaml")
     assert code == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -76,6 +77,7 @@ class Desk:
         self._counts = counts
         self._flights: dict[str, Flight] = {}
         self._slots: dict[int, asyncio.Semaphore] = {}
+        self._unshared = itertools.count()
 
     def meet(self, backend: Backend) -> None:
         """Take note of a backend: its slots count towards the number of live episodes; it is closed in the end."""
@@ -93,6 +95,8 @@ class Desk:
             raise BackendError(
                 f"episode {call.episode.id} has ended, but a task that it left behind asks {backend.name}"
             )
+        if getattr(backend, "simulated", False):  # it also looks at the episode, which is not part of the key
+            return await self._take_off(f"simulated {next(self._unshared)}", backend, call, keep=False).wait(live)
         key = call_key(backend.fingerprint, call, call.episode.repeat)
         flight = self._flights.get(key)
         if flight is not None:
@@ -116,7 +120,7 @@ class Desk:
         self._counts.ledger_hits += 1
         return replace(known, run=replace(known.run, from_ledger=True))
 
-    def _take_off(self, key: str, backend: Backend, call: Call) -> Flight:
+    def _take_off(self, key: str, backend: Backend, call: Call, *, keep: bool = True) -> Flight:
         place: Place = "elsewhere"
         if isinstance(backend, Batcher):
             place = "parked"
@@ -129,7 +133,7 @@ class Desk:
 
         flight = Flight(self._floor, place, give_up)
         self._flights[key] = flight
-        task = self.spawn(self._fly(key, flight, backend, call))
+        task = self.spawn(self._fly(key, flight, backend, call, keep=keep))
         return flight
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -145,11 +149,11 @@ class Desk:
         if error is not None:
             self.fail(error)
 
-    async def _fly(self, key: str, flight: Flight, backend: Backend, call: Call) -> None:
+    async def _fly(self, key: str, flight: Flight, backend: Backend, call: Call, *, keep: bool) -> None:
         # What escapes from here is the ledger's, or our bug; it stops the run, for the waiters would wait for ever.
         reply = await self._made(backend, call)
         self._counts.count_call(reply)
-        if self._ledger is not None and reply.usable:
+        if self._ledger is not None and reply.usable and keep:
             flight.move("elsewhere")
             await self._ledger.put(key, reply)
         self._flights.pop(key, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     return HarnessModel(
         lm,
         name=_name_of(model, model_args),
-        fingerprint=redact(f"harness:{type(lm).__module__}.{type(lm).__name__}:{sorted(model_args.items())}"),
+        fingerprint=_fingerprint(f"{type(lm).__module__}.{type(lm).__name__}", model_args),
         batch_size=batch_size_of(lm, model_args),
     )
 
@@ -105,7 +106,7 @@ def harness_model_from(role: Role) -> BatchedModel:
     return HarnessModel(
         lm,
         name=_name_of(role.words.model, options),
-        fingerprint=redact(f"harness:{role.words.model}:{sorted(options.items())}"),
+        fingerprint=_fingerprint(role.words.model, options),
         batch_size=batch_size_of(lm, options),
     )
 
@@ -117,6 +118,26 @@ def _parsed(model_args: object) -> dict[str, Any]:
         return dict(model_args)
     parsed: dict[str, Any] = simple_parse_args_string(str(model_args)) if model_args else {}
     return parsed
+
+
+def _fingerprint(model: str, model_args: Mapping[str, Any]) -> str:
+    """What tells this model's replies from another's; weights in a local folder count by their files.
+
+    Without that, a new checkpoint in the same folder would be given the replies of the old one.
+    """
+    files = [part for value in model_args.values() for part in _files_of(value)]
+    digest = hashlib.sha256("\n".join(files).encode()).hexdigest()[:16] if files else ""
+    return redact(f"harness:{model}:{sorted(model_args.items())}:{digest}")
+
+
+def _files_of(value: object) -> list[str]:
+    """Name, size and time of each file below a local folder (or of one file); empty for anything else."""
+    path = Path(value).expanduser() if isinstance(value, str) and value else None
+    if path is None or not path.exists():
+        return []
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    stats = [(file, file.stat()) for file in found if file.is_file()]
+    return [f"{file}:{stat.st_size}:{stat.st_mtime_ns}" for file, stat in stats]
 
 
 def _name_of(model: str, model_args: Mapping[str, Any]) -> str:
@@ -149,6 +170,13 @@ def _limits_class(client_class: type) -> Any:  # noqa: ANN401 - httpx or httpx2,
 
 
 def _say(played: PlayedRun, options: TaskOptions, n_wanted: int) -> None:
+    report = played.report
+    logger.info(
+        f"interbench: {report.calls} calls made ({report.failed_calls} failed), {report.ledger_hits} replies from the "
+        f"ledger ({settings.ledger_folder() or 'off'}), {report.wall_s:.1f} s"
+    )
+    for problem in report.problems:
+        logger.warning(f"interbench: {problem}")
     for warning in played.ledger_warnings:
         logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:

@@ -53,15 +53,20 @@ class RunFolder:
             start = self._file.seek(0, os.SEEK_END)
             _write_all(self._file, data, start)
         except OSError as error:
+            self._close()
             raise _folder_error(self._own, error) from error
         self._lines.append((record.doc_id, record.repeat, start, len(data)))
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def finish(self) -> None:
         """Rewrite this rank's episodes sorted by doc and repeat, in one step."""
         if self._file is None:
             return
-        self._file.close()
-        self._file = None
+        self._close()
         ordered = self._own.with_suffix(".sorted")
         try:
             with self._own.open("rb") as source, ordered.open("wb") as target:
