@@ -17,7 +17,7 @@ from interbench_tasks.records import Extraction
 
 HERE = Path(__file__).resolve().parent
 DEFAULT = HERE.parents[1] / "shared" / "data"
-CHOSEN = os.environ.get("INTERBENCH_TEST_DATA")  # noqa: TID251  (a test may read the environment)
+CHOSEN = os.environ.get("INTERBENCH_TEST_DATA")
 DATA = Path(CHOSEN or DEFAULT) / "mmmu_pro_outputs"
 FILES = ("gpt-4o_standard10_cot.jsonl", "gpt-4o_vision_direct.jsonl")
 LISTED = json.loads((HERE / "data" / "mmmu_pro_disagreements.json").read_text(encoding="utf-8"))

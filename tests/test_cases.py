@@ -20,7 +20,7 @@ from interbench_tasks.records import Episode, GenerationSettings, Message
 from interbench_tasks.redaction import redact
 
 DEFAULT = Path(__file__).resolve().parent / "data" / "cases.json"
-CASES = Path(os.environ.get("INTERBENCH_CASES") or DEFAULT)  # noqa: TID251  (a test may read the environment)
+CASES = Path(os.environ.get("INTERBENCH_CASES") or DEFAULT)
 LATER = {
     "judge_parse": "judges come in a later version",
     "judge_panel": "judge panels come in a later version",
