@@ -6,18 +6,28 @@ where the behaviour is another one.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from interbench_tasks.answers import ChoiceOrExactVerifier, extract_choice
+from interbench_tasks.backends.chat_bodies import chat_messages
+from interbench_tasks.errors import PictureError
 from interbench_tasks.file_names import safe_file_name
-from interbench_tasks.hookspecs import Call
+from interbench_tasks.hookspecs import Call, Parts
+from interbench_tasks.images import picture_from
+from interbench_tasks.ledger import call_key
+from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
+from interbench_tasks.record_json import line_from_record
 from interbench_tasks.records import Episode, GenerationSettings, Message
 from interbench_tasks.redaction import redact
+from tests.testing import OPTIONS, FakeRoles, Hint, ScriptedRole, make_episode
 
 DEFAULT = Path(__file__).resolve().parent / "data" / "cases.json"
 CASES = Path(os.environ.get("INTERBENCH_CASES") or DEFAULT)
@@ -27,12 +37,6 @@ LATER = {
     "aggregate": "aggregates of judged samples come in a later version",
 }
 """Areas whose feature is not built yet -> why they are skipped."""
-PENDING = {
-    "rounds": "the feedback loop is not connected here yet",
-    "rounds_log": "the feedback loop is not connected here yet",
-    "history": "the feedback loop is not connected here yet",
-}
-"""Areas whose adapter needs the feedback loop; move each to ADAPTERS once it runs."""
 
 
 def choice(given, expected):
@@ -45,20 +49,16 @@ def freeform(given, expected):
 
 
 def image(given, expected):
-    images = pytest.importorskip("interbench_tasks.images")
-    from interbench_tasks.errors import PictureError
-
     source = described_picture(given)
     try:
-        sent = images.picture_from(source)
+        sent = picture_from(source)
         data = sent.data
     except PictureError:
         assert not expected["sendable"]
         return
     assert expected["sendable"]
-    pillow = pytest.importorskip("PIL.Image")
-    with pillow.open(io.BytesIO(data)) as opened:
-        size, mime = list(opened.size), pillow.MIME[opened.format]
+    with Image.open(io.BytesIO(data)) as opened:
+        size, mime = list(opened.size), Image.MIME[opened.format]
     assert sent.mime == mime
     assert [sent.width, sent.height] == size
     if "sent_size" in expected:
@@ -67,9 +67,8 @@ def image(given, expected):
 
 def described_picture(given) -> bytes:
     """The bytes of the picture that a case describes."""
-    pillow = pytest.importorskip("PIL.Image")
-    frames = [pillow.new(given["mode"], tuple(given["size"])) for _ in range(given.get("frames", 1))]
-    exif = pillow.Exif()
+    frames = [Image.new(given["mode"], tuple(given["size"])) for _ in range(given.get("frames", 1))]
+    exif = Image.Exif()
     if "exif_orientation" in given:
         exif[0x0112] = given["exif_orientation"]
     more = {"save_all": True, "append_images": frames[1:]} if len(frames) > 1 else {}
@@ -82,8 +81,7 @@ def described_picture(given) -> bytes:
 
 
 def cache_key(given, expected):
-    ledger = pytest.importorskip("interbench_tasks.ledger")
-    left, right = (ledger.call_key("backend", described_call(given[side]), 0) for side in ("left", "right"))
+    left, right = (call_key("backend", described_call(given[side]), 0) for side in ("left", "right"))
     assert (left == right) == expected["same_key"]
 
 
@@ -121,7 +119,74 @@ def filename(given, expected):
     assert len(set(names)) == len(set(models))
 
 
+def played(answers, gold, max_rounds, options):
+    """The record of a feedback loop in which the receiver gives these answers, one a round."""
+
+    def say(asked):
+        return answers[min(asked.round, len(answers) - 1)]
+
+    protocol = FeedbackLoop(
+        FeedbackLoopOptions(arms=("simple",), max_rounds=max_rounds),
+        Parts(verifier=ChoiceOrExactVerifier(), feedback_providers={"simple": Hint("simple")}),
+    )
+    episode = make_episode(target=gold, options=options)
+    roles = FakeRoles(ScriptedRole(say), ScriptedRole(lambda asked: f"Answer: {gold}"))
+    return asyncio.run(protocol.play(episode, roles))
+
+
+def rounds(given, expected):
+    """`max_rounds` of a case counts the first answer too."""
+    answers = [f"Answer: {answer}" for answer in given["answers_per_round"]]
+    record = played(answers, given["gold"], max(given["max_rounds"] - 1, 1), dict.fromkeys("ABCDE", "?") | OPTIONS)
+    summary = FeedbackLoopMetrics(FeedbackLoopOptions(arms=("simple",), max_rounds=9)).summary(record)
+    found = {
+        "rounds_used": len([turn for turn in record.turns if turn.role == "receiver"]),
+        "first_round_correct": summary["first"]["correct"],
+        "recovered": any(end.reason == "solved" for end in record.ends),
+    }
+    assert found == {name: expected[name] for name in found}
+
+
+def rounds_log(given, expected):
+    """The transcript as a reader of the file sees it."""
+    record = played(given["outputs"], "neither of these", max(len(given["outputs"]) - 1, 1), {})
+    stored = json.loads(line_from_record(record))
+    said = [turn["reply"]["text"] for turn in stored["turns"] if turn["role"] == "receiver"]
+    assert said == expected["stored_as"]
+
+
+def history(given, expected):
+    """Pictures stay with their message, in order, on the way to an API and to a backend of the harness."""
+    names = [name for turn in given["turns"] for name in as_list(turn.get("image"))]
+    pictures = {name: picture_from(pillow_picture(index)) for index, name in enumerate(dict.fromkeys(names))}
+    messages = tuple(
+        Message(role=turn["role"], content=(*[pictures[name] for name in as_list(turn.get("image"))], turn["text"]))
+        for turn in given["turns"]
+    )
+    urls = {picture.data_url: name for name, picture in pictures.items()}
+    sent = [
+        [urls[part["image_url"]["url"]] for part in as_list(body["content"], of=dict) if part["type"] == "image_url"]
+        for body in chat_messages(messages)
+    ]
+    assert sent == expected["images_per_message"]
+    assert [[p.digest for p in m.pictures] for m in messages] == [[pictures[n].digest for n in names] for names in sent]
+
+
+def as_list(value, of=str):
+    """A missing value is an empty list, a single one a list of one; a plain text has no parts."""
+    if isinstance(value, list):
+        return value
+    return [value] if isinstance(value, of) else []
+
+
+def pillow_picture(index: int):
+    return Image.new("RGB", (6, 5), (40 * index % 256, 20, 90))
+
+
 ADAPTERS = {
+    "rounds": rounds,
+    "rounds_log": rounds_log,
+    "history": history,
     "mcq": choice,
     "freeform": freeform,
     "image": image,
@@ -132,7 +197,7 @@ ADAPTERS = {
 
 
 def parameter(case):
-    reason = LATER.get(case["area"]) or PENDING.get(case["area"])
+    reason = LATER.get(case["area"])
     return pytest.param(case, id=case["id"], marks=[pytest.mark.skip(reason=reason)] if reason else [])
 
 
@@ -143,4 +208,4 @@ def test_case(case):
 
 
 def test_no_area_is_both_run_and_skipped():
-    assert not ADAPTERS.keys() & (LATER.keys() | PENDING.keys())
+    assert not ADAPTERS.keys() & LATER.keys()

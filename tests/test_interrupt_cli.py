@@ -42,7 +42,7 @@ def finished_lines(tmp_path: Path) -> list[str]:
 
 
 def start_and_stop(tmp_path: Path, server: OpenAIServer, sign: signal.Signals, variables: dict) -> tuple[str, float]:
-    """Start the command, stop it once some episodes are on disk; what it said, and how long it took to end."""
+    """Start the command, stop it once some episodes are on disk; what it said, and after how long it said so."""
     process = subprocess.Popen(
         [sys.executable, "-m", "lmms_eval", *command(tmp_path, server)],
         stdout=subprocess.PIPE,
@@ -57,8 +57,13 @@ def start_and_stop(tmp_path: Path, server: OpenAIServer, sign: signal.Signals, v
         time.sleep(0.02)
     process.send_signal(sign)
     began = time.monotonic()
-    output, _ = process.communicate(timeout=60)
-    return output, time.monotonic() - began
+    output, stopped_s = [], 60.0
+    for line in process.stdout:
+        output.append(line)
+        if "finished episodes are in" in line:
+            stopped_s = time.monotonic() - began
+    process.wait(timeout=60)
+    return "".join(output), stopped_s
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
@@ -72,8 +77,7 @@ def test_the_same_command_goes_on_and_pays_for_nothing_twice(tmp_path, sign):
         assert 5 <= len(kept) < N
         assert all(json.loads(line)["status"] == "finished" for line in kept)
         if sign == signal.SIGINT:
-            assert took_s < 3  # our part is under a second (tests/test_engine_interrupt.py); the harness ends after it
-            assert "finished episodes are in" in output
+            assert took_s < 1.5  # a second, on a machine with other work
             assert "Run the same command" in output
         lmms_eval(*command(tmp_path, server), **variables).check()
         assert server.violations == []
