@@ -58,11 +58,11 @@ def start_and_stop(tmp_path: Path, server: OpenAIServer, sign: signal.Signals, v
     process.send_signal(sign)
     began = time.monotonic()
     output, stopped_s = [], 60.0
-    for line in process.stdout:
-        output.append(line)
-        if "finished episodes are in" in line:
-            stopped_s = time.monotonic() - began
-    process.wait(timeout=60)
+    with process:
+        for line in process.stdout:
+            output.append(line)
+            if "finished episodes are in" in line:
+                stopped_s = time.monotonic() - began
     return "".join(output), stopped_s
 
 
