@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from interbench_tasks.plugins import feedback
 
 from interbench_tasks import Message, Reply, Turn
+from interbench_tasks.plugins import feedback
 from interbench_tasks.prompts import PromptError
 from interbench_tasks.records import PictureRef
 from tests.testing import error, make_episode, ok

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
-from interbench_tasks.answers import ChoiceOrExactVerifier
 from PIL import Image
 
+from interbench_tasks.answers import ChoiceOrExactVerifier
 from tests.cli import lmms_eval, metrics, records
 from tests.planted import assert_metrics, expected_of
 from tests.servers.chat_requests import pixel_digest
