@@ -238,6 +238,10 @@ class _Episodes:
         plan = self._plan
         reader = ItemReader(plan.data, plan.options.common)
         for doc_id, repeat in plan.wanted:
+            stopped = plan.stop_reason()
+            if stopped is not None:  # no picture is read for an episode that will not start
+                yield _unplayed(plan, doc_id, repeat, stopped, "skipped", None)
+                continue
             try:
                 yield reader.episode(doc_id, repeat)
             except InterbenchError as error:
