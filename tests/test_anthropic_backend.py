@@ -614,7 +614,16 @@ def test_retry_after_is_honoured_and_retries_are_counted() -> None:
 
 
 def test_a_wait_of_an_hour_is_an_error_that_tells_it() -> None:
-    [reply], server = served(api_refusal(429, retry_after_s=3600))
+    with AnthropicServer(lambda request: api_refusal(429, retry_after_s=3600)) as server:
+        backend = AnthropicBackend("m", base_url=server.url)
+
+        async def run() -> Reply:
+            async with asyncio.timeout(20):
+                reply = await backend.reply(call_of())
+            await backend.close()
+            return reply
+
+        reply = asyncio.run(run())
     assert "the server asks to wait 3600 s" in (reply.error or "")
     assert server.requests == 1
 

@@ -258,12 +258,13 @@ def access_from(
     Raises: MissingKeyError and BackendError, as `options.headers_from`.
     """
     own = headers_from(given)
-    names = {name.lower() for name in own}
-    missing = {name: value for name, value in (defaults or {}).items() if name.lower() not in names}
+    # In the defaults' spelling: older SDKs would send a name twice that is spelled in two ways.
+    spelling = {name.lower(): name for name in defaults or {}}
+    headers = {**(defaults or {}), **{spelling.get(name.lower(), name): value for name, value in own.items()}}
     from_environment = [value for name, value in own.items() if value != given[name]]
     return Access(
         key=key,
-        headers={**missing, **own},
+        headers=headers,
         secrets=tuple(secret for secret in (key, *from_environment) if secret),
         max_concurrency=max_concurrency,
         max_retries=max_retries,
