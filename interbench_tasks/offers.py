@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from interbench_tasks.backends.anthropic import AnthropicBackend
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
@@ -13,8 +14,8 @@ from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
 @hookimpl
 def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
-    """OpenAI-compatible servers, and the simulation."""
-    return {"openai": OpenAIBackend, "simulated": SimulatedBackend}
+    """OpenAI-compatible servers, Anthropic's API, and the simulation."""
+    return {"anthropic": AnthropicBackend, "openai": OpenAIBackend, "simulated": SimulatedBackend}
 
 
 @hookimpl

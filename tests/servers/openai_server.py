@@ -124,6 +124,11 @@ class OpenAIServer:
         keep_requests: whether `log` keeps every request.
     """
 
+    path = "/v1/chat/completions"
+    url_path = "/v1"
+    """What stands after the port in `url`."""
+    reader = RequestReader
+
     def __init__(
         self,
         answer: Answerer,
@@ -146,7 +151,7 @@ class OpenAIServer:
         self._check_replies = check_replies
         self._keep_requests = keep_requests
         self._port = port
-        self._reader = RequestReader()
+        self._reader = self.reader()
         self._said: dict[str, set[str]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -191,7 +196,7 @@ class OpenAIServer:
         """Serve until `stop`."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_post(self.path, self._chat)
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_get("/stats", self._stats)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
@@ -199,11 +204,23 @@ class OpenAIServer:
         try:
             site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=1024)
             await site.start()
-            self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+            self.url = f"http://127.0.0.1:{runner.addresses[0][1]}{self.url_path}"
             ready.set()
             await self._stop.wait()
         finally:
             await runner.cleanup()
+
+    def key_in(self, headers: Mapping[str, str]) -> str:
+        """The key that a request carries."""
+        return headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def refusal_of(self, status: int, message: str) -> Fault:
+        """An HTTP error of this API's shape."""
+        return refusal(status, message, code="invalid_api_key" if status == 401 else None)
+
+    def body_of(self, reply: PlantedReply, request: ParsedRequest) -> bytes:
+        """A 200's body of this API's shape."""
+        return _completion(reply, request)
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         body = await http.read()
@@ -219,19 +236,19 @@ class OpenAIServer:
             counts.last_at = time.monotonic()
 
     async def _response(self, http: web.Request, body: bytes, number: int) -> web.StreamResponse:
-        if self._api_key is not None and http.headers.get("Authorization") != f"Bearer {self._api_key}":
-            return _http_from(refusal(401, "Incorrect API key provided", code="invalid_api_key"))
+        if self._api_key is not None and self.key_in(http.headers) != self._api_key:
+            return _http_from(self.refusal_of(401, "Incorrect API key provided"))
         try:
             request = self._reader.request_from(body, http.headers, number)
         except ValueError as error:
             self.violations.append(f"request {number}: {error}")
-            return _http_from(refusal(400, str(error)))
+            return _http_from(self.refusal_of(400, str(error)))
         self._count(request)
         try:
             planned = self._answer(request)
         except Exception as error:  # noqa: BLE001 (whatever the test's own function does wrong must be seen)
             self.violations.append(f"request {number} to {request.model}: no answer was planted: {error!r}")
-            return _http_from(refusal(400, f"no answer was planted: {error!r}"))
+            return _http_from(self.refusal_of(400, f"no answer was planted: {error!r}"))
         if isinstance(planned, str):
             planned = PlantedReply(text=planned)
         wait = self._latency_s + planned.delay_s
@@ -242,7 +259,7 @@ class OpenAIServer:
                 http.transport.abort()
             return _http_from(planned)
         self._said.setdefault(request.history_digests()[-1], set()).add(planned.text or "")
-        return _http_from(Fault(body=_completion(planned, request)))
+        return _http_from(Fault(body=self.body_of(planned, request)))
 
     def _count(self, request: ParsedRequest) -> None:
         counts = self.counts
