@@ -79,6 +79,7 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     if hasattr(lm, "interbench_backend"):
         backend: Backend = lm.interbench_backend()
         return backend
+    _refuse_lockstep(lm)
     model_args = _parsed(getattr(args, "model_args", None))
     model = getattr(args, "model", None) or type(lm).__name__
     _close_idle_connections(lm)
@@ -88,6 +89,17 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
         fingerprint=_fingerprint(f"{type(lm).__module__}.{type(lm).__name__}", model_args),
         batch_size=batch_size_of(lm, model_args),
     )
+
+
+def _refuse_lockstep(lm: Any) -> None:  # noqa: ANN401 - the harness is untyped
+    """Refuse models whose ranks must make the same calls: episodes differ in length, so such ranks hang for ever."""
+    kind = str(getattr(getattr(lm, "accelerator", None), "distributed_type", ""))
+    if "FSDP" in kind.upper() or "DEEPSPEED" in kind.upper():
+        raise HarnessError(
+            f"the model runs under {kind}, whose ranks must all make the same number of calls; episodes differ in "
+            "length, so the ranks would wait for each other for ever.\n  Serve the model (vLLM, SGLang) and use "
+            "--model interbench_api --model_args model=openai:NAME@http://HOST:PORT/v1"
+        )
 
 
 def harness_model_from(role: Role) -> BatchedModel:

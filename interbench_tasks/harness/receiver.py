@@ -18,7 +18,7 @@ def generate_until_interbench(self: Any, requests: Sequence[Any]) -> list[str]: 
         self: the harness's model.
         requests: Instances of our tasks; their second argument is the task, their `idx` the repeat.
     """
-    run_id = _same_on_all_ranks(new_run_id(type(self).__name__))
+    run_id = _same_on_all_ranks(new_run_id(type(self).__name__.lower()))
     by_task: dict[int, list[Any]] = {}
     for request in requests:
         if not request.metadata.get(PADDING):

@@ -18,6 +18,11 @@ class Reported:
         self.max_concurrency: int = getattr(backend, "max_concurrency", 16)
         self.simulated: bool = getattr(backend, "simulated", False)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Settings that the server refused and that were left out since."""
+        return tuple(getattr(self._backend, "left_out", ()))
+
     async def reply(self, call: Call) -> Reply:
         """The backend's reply; unknown usage is not entered, since the harness has no word for it."""
         from lmms_eval.models.model_utils.usage_metrics import log_usage

@@ -168,6 +168,9 @@ def play_run(
         folder.finish()
         if ledger is not None:
             ledger.close()
+    left_out = {name: list(left) for name, backend in backends.items() if (left := getattr(backend, "left_out", ()))}
+    if left_out and plan.rank == 0:
+        folder.write_json(MANIFEST, {**_manifest(plan, backends), "left_out": left_out})
     return PlayedRun(
         summaries=keeper.summaries,
         report=report,
