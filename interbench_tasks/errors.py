@@ -73,7 +73,7 @@ class BackendError(InterbenchError):
 
 
 class VerifierError(InterbenchError):
-    """Answers cannot be compared at all (math-verify does not start); fails the episodes that need it, never a score."""
+    """Answers cannot be compared at all (math-verify does not start); fails the episodes that need it."""
 
 
 class HarnessError(InterbenchError):

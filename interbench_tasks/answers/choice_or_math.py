@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 
 from interbench_tasks.answers.choice import extract_choice
 from interbench_tasks.answers.comparing import Pair, Same, same_value
 from interbench_tasks.answers.freeform import extract_text
 from interbench_tasks.answers.last_line import extract_value, value_in_words, with_method
-from interbench_tasks.answers.notation import notation
+from interbench_tasks.answers.notation import named_from, notation
+from interbench_tasks.answers.numbers import only_quantity
 from interbench_tasks.answers.plain import boxes, canonical, plain_text, wide_to_plain
-from interbench_tasks.answers.quantities import quantity_from
+from interbench_tasks.answers.quantities import quantity_from, same_quantity
 from interbench_tasks.answers.reasoning import without_reasoning
 from interbench_tasks.errors import DataError
 from interbench_tasks.expressions import ExpressionPool, Outcome
@@ -26,7 +26,9 @@ STOPPED = "comparison stopped at its time limit"
 FAILED = "comparison failed"
 _LETTER = re.compile(r"\(?\[?([A-Ja-j])\]?\)?[.:]?")
 _SEPARATOR = re.compile(r"\s*(?:[,;/&+\n]|\band\b|\bund\b|\bet\b)\s*(?:\band\b)?\s*", re.IGNORECASE)
-_BESIDE_LETTERS = re.compile(r"\b(?:options?|choices?|answers?|both|letters?|statements?|are|correct|is)\b|[*_$`]", re.IGNORECASE)
+_BESIDE_LETTERS = re.compile(
+    r"\b(?:options?|choices?|answers?|both|letters?|statements?|are|correct|is)\b|[*_$`]", re.IGNORECASE
+)
 _LED = re.compile(r"\(?\[?([A-J])\]?\)?\s?[.:)]\s*\S.*", re.DOTALL)
 
 
@@ -147,9 +149,6 @@ def _by_value(extraction: Extraction, target: str) -> Judging:
 
 
 def _same_number(inside: Extraction, target: str) -> Generator[Pair, Outcome, Same]:
-    from interbench_tasks.answers.numbers import only_quantity
-    from interbench_tasks.answers.quantities import same_quantity
-
     if inside.method == "concluded":
         return (yield from same_value(inside.answer or "", target))
     found, wanted = only_quantity(plain_text(inside.answer or "")), quantity_from(_value_of(target))
@@ -157,8 +156,6 @@ def _same_number(inside: Extraction, target: str) -> Generator[Pair, Outcome, Sa
 
 
 def _value_of(target: str) -> str:
-    from interbench_tasks.answers.notation import named_from
-
     return named_from(notation(target)).value
 
 

@@ -33,12 +33,16 @@ _TOKENS = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+|\\?[a-z]+|[^\s.,;:\"'{}]")
 _ARTICLES = frozenset(("the", "a", "an"))
 _RELATION = re.compile(r"[=<>≤≥≠]")
 _INEQUALITY = re.compile(r"[<>≤≥]")
-_FUNCTION = re.compile(r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|log|ln|exp|pi)(?![a-z])")
+_FUNCTION = re.compile(
+    r"(?<![\\A-Za-z])(arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|log|ln|exp|pi)(?![a-z])"
+)
 _GLUED_PI = re.compile(r"(?<=\d)pi(?![a-z])")
 _ROOT = re.compile(r"√\s*(?:\(([^()]*)\)|(\w+))|(?<![\\a-z])sqrt\s*\(([^()]*)\)")
+_COMPASS = re.compile(r"[NSns]\s?\d.*[EWew]")
+_LETTER = re.compile(r"[A-Za-df-hj-z]")
 _MATHS = (("∪", r"\cup "), ("∞", r"\infty "), ("≤", r"\leq "), ("≥", r"\geq "), ("≠", r"\neq "), ("×", r"\times "),
-          ("÷", "/"), ("·", r"\cdot "), ("π", r"\pi "), ("θ", r"\theta "), ("⦃", r"\{"), ("⦄", r"\}"), ("°", r"^\circ "),
-          ("%", r"\%"), ("infinity", r"\infty "))  # fmt: skip
+          ("÷", "/"), ("·", r"\cdot "), ("π", r"\pi "), ("θ", r"\theta "), ("⦃", r"\{"), ("⦄", r"\}"),
+          ("°", r"^\circ "), ("%", r"\%"), ("infinity", r"\infty "))  # fmt: skip
 _OPENING, _CLOSING = "([{⦃", ")]}⦄"
 _SETS = {"{": "⦄", "⦃": "⦄"}
 
@@ -77,6 +81,7 @@ def _same(left: str, right: str) -> Comparison:
     ways = [_approximations(left), _approximations(right)]
     if max(map(len, ways)) > 1:
         return (yield from _any_same([(a, b) for a in ways[0] for b in ways[1]]))
+    left, right = ways[0][0], ways[1][0]
     lists = [_list_of(left), _list_of(right)]
     if max(map(len, lists)) > 1:
         return (yield from _same_set(lists[0], lists[1]))
@@ -102,21 +107,24 @@ def _same_unnamed(left: str, right: str) -> Comparison:
         return (yield from _same_brackets(parts[0], parts[1]))
     if "∪" in left and "∪" in right:
         return (yield from _same_set(split_top(left, "∪"), split_top(right, "∪")))
-    if any(is_prose(without_unit(side)[0]) for side in (left, right)):
+    if any(is_prose(without_unit(side)[0]) or _COMPASS.fullmatch(side) for side in (left, right)):
         return Same(equal=_tokens(left) == _tokens(right))
     return (yield from _same_expression(left, right))
 
 
 def _same_expression(left: str, right: str) -> Comparison:
-    values, units = zip(without_unit(left), without_unit(right), strict=True)
-    if None not in units and units[0] != units[1]:
+    left, unit = without_unit(left)
+    right, other_unit = without_unit(right)
+    if None not in (unit, other_unit) and unit != other_unit:
         return NO
-    if any(_bare_unit(value) for value in values):
+    if _bare_unit(left) or _bare_unit(right):
         return NO
-    numbers = quantity_from(values[0]), quantity_from(values[1])
+    numbers = quantity_from(left), quantity_from(right)
+    if any(number is not None for number in numbers) and any(_LETTER.fullmatch(side) for side in (left, right)):
+        return NO  # a number and a variable
     if numbers[0] is not None and numbers[1] is not None:
         return Same(equal=same_quantity(numbers[0], numbers[1]))
-    return (yield from _asked(values[0], values[1]))
+    return (yield from _asked(left, right))
 
 
 def _asked(left: str, right: str) -> Comparison:
@@ -133,7 +141,7 @@ def _bare_unit(value: str) -> bool:
 
 
 def _same_relation(left: str, right: str, names: Sequence[Named]) -> Comparison:
-    """Equations with each other, `y = x-5` with `x-y = 5`, inequalities with intervals; never one with its last number."""
+    """Equations with each other, `y = x-5` with `x-y = 5`, inequalities with intervals; none with its last number."""
     if any(is_prose(side) for side in (left, right)):
         return Same(equal=_tokens(left) == _tokens(right))
     both = all(_RELATION.search(side) for side in (left, right))

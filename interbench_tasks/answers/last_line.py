@@ -37,8 +37,8 @@ def extract_value(text: str) -> Extraction:
     method `last_line`): a value behind `=`, `is`, `equals`, `gives` ..., or a line that is a value and nothing else. A
     question, a refusal and a negated sentence conclude nothing.
 
-    >>> extract_value("We add both.\nSo the area is $12\pi$.")
-    Extraction(answer='12\\pi', method='last_line')
+    >>> extract_value("We add both.\nSo the area is $12$.")
+    Extraction(answer='12', method='last_line')
     """
     extraction = extract_text(text)
     if extraction.answer is not None or extraction.method == "unfinished_reasoning":
@@ -75,6 +75,8 @@ def _starts(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def _is_value(text: str) -> bool:
+    if text.startswith(("^", "_")):
+        return False  # the end of a unit: `units$^2$`
     return quantity_from(text) is not None or (bool(_VALUE.search(text)) and not is_prose(without_unit(text)[0]))
 
 

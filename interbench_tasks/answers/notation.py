@@ -42,23 +42,22 @@ _COMMANDS = (
     (re.compile(r"\\\$|\$|\\[()\[\]]"), ""),
     (re.compile(r"\\[,;:! ]|~|\\\\"), " "),
     (re.compile(r"(?<=\d)\s*(?=\\frac)"), " "),  # a mixed number
-    (re.compile(r"\s*\n\s*"), " ; "),
 )
 _TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|mbox|operatorname|boxed|fbox)\s*\{")
 _LOOSE_SIGN = re.compile(r"(?:^|(?<=[=≈(,\[]))\s*([-+])\s+(?=[\d.\\(√πA-Za-z])")
-_EDGES = re.compile(r"^[\s.,;:*`]+(?<!\.)(?=\D|$)|^[\s,;:*`]+|[\s.,;:*`!]+$")
 _LETTERS = re.compile(r"\\[A-Za-z]+|[A-Za-z]+")
-_FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp sqrt pi infinity inf theta alpha beta abs "
-    "lim max min gcd".split()
+_FUNCTIONS = re.compile(
+    r"(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|log|ln|exp|sqrt|pi|inf|infinity|theta|alpha|beta|abs|lim|max|min|gcd"
 )
-_SHORT_WORDS = frozenset("is of at on or in no by to we it if an as so".split())
+_SHORT_WORDS = re.compile(r"is|of|at|on|or|in|no|by|to|we|it|if|an|as|so")
 _NAME = re.compile(r"(?:\\?[A-Za-z]+)(?:_\{?\w{1,3}\}?|')?(?:\s?\(\s?(?:\\?[A-Za-z]+\s?,?\s?)+\))?")
-_LABEL = re.compile(r"(?:\\(?:angle|triangle|overline|widehat|measuredangle|sin|cos|tan|theta|alpha|beta)|[A-Za-z\s.,()_{}'°∠△])+")
+_LABEL = re.compile(
+    r"(?:\\(?:angle|triangle|overline|widehat|measuredangle|sin|cos|tan|theta|alpha|beta)|[A-Za-z\s.,()_{}'°∠△])+"
+)
 _WHOLE_NAME = re.compile(r"[A-Za-z]{3,}|(?:[A-Z]\.?){2,}|∠|△|\\[A-Za-z]+")
 _RELATION = re.compile(r"[<>≤≥≠]")
 _CONSTANT = re.compile(r"\\(?:frac|sqrt|cdot|times|div|pi|left|right)|pi|π|°|cm|mm|km|m(?![a-z])")
-_THOUSANDS = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_THOUSANDS = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _AND = re.compile(r"\s+(?:and|or)\s+|\s*;\s*|\s+;|;\s+", re.IGNORECASE)
 _OPENING, _CLOSING = "([{⦃", ")]}⦄"
 
@@ -77,14 +76,18 @@ def notation(text: str) -> str:
     r"""An answer in one spelling: no delimiters, sizes, or text wrappers; `^{\circ}` is °, `\leq` is ≤.
 
     >>> notation(r"$\left(315^{\circ},\, 1\right)$."), notation(r"2\dfrac{1}{2} \mathrm{~cm}^{3}")
-    ('(315°, 1)', '2 \\frac{1}{2} cm ^{3}')
+    ('(315°, 1 )', '2 \\frac{1}{2} cm ^{3}')
     """
     text = wide_to_plain(text.replace("\r\n", "\n").strip())
     for old, new in _SAME:
         text = text.replace(old, new)
     for pattern, new in _COMMANDS:
         text = pattern.sub(new, text)
-    return _LOOSE_SIGN.sub(r"\1", " ".join(_EDGES.sub("", _without_text_wrappers(text)).split()))
+    lines = (" ".join(line.split()) for line in _without_text_wrappers(text).split("\n"))
+    text = " ; ".join(line for line in lines if line).rstrip(" .,;:*`!").lstrip(" ,;:*`")
+    if text.startswith(".") and not text[1:2].isdigit():
+        text = text.lstrip(" .")
+    return _LOOSE_SIGN.sub(r"\1", text)
 
 
 def _without_text_wrappers(text: str) -> str:
@@ -144,11 +147,11 @@ def is_prose(text: str) -> bool:
 
 
 def _is_word(letters: str) -> bool:
-    if letters.startswith("\\") or letters.casefold() in _FUNCTIONS:
+    if letters.startswith("\\") or _FUNCTIONS.fullmatch(letters.casefold()):
         return False
     if letters.isupper() and len(letters) <= 4:
         return False
-    return len(letters) >= 3 and letters[1:].islower() or letters.casefold() in _SHORT_WORDS
+    return (len(letters) >= 3 and letters[1:].islower()) or bool(_SHORT_WORDS.fullmatch(letters.casefold()))
 
 
 def named_from(text: str) -> Named:

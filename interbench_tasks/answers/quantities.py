@@ -1,12 +1,10 @@
 """Numbers with units in any notation, compared exactly."""
-# ruff: noqa: RUF001  (signs that look like ASCII are what is read here)
 
 from __future__ import annotations
 
 import re
 from fractions import Fraction
 
-from interbench_tasks.answers.notation import notation
 from interbench_tasks.answers.number_words import number_from_words, scale_word
 from interbench_tasks.answers.numbers import Quantity, quantity_from_plain, unit_from_plain
 from interbench_tasks.answers.plain import plain_text
@@ -20,20 +18,23 @@ _SCALES = {
 }  # fmt: skip
 _BEARING = re.compile(r"°\s?T$")
 _DOTTED_THOUSANDS = re.compile(r"([-+]?\d{1,3}(?:\.\d{3}){2,}|[-+]?\d{1,3}(?:\.\d{3})+(?=,\d{1,2}$))(?:,(\d{1,2}))?")
-_RATE = re.compile(r"(?P<number>.*[\d)}])\s*(?P<rate>(?:[a-z]{1,6}|°)\s?(?:/|\bper\b)\s?[a-z]{1,7}|kmh|kph|mph)\s*(?P<p>\^?\{?2?\}?)$")
+_RATE = re.compile(
+    r"(?P<number>.*[\d)}])\s*(?P<rate>(?:[a-z]{1,6}|°)\s?(?:/|\bper\b)\s?[a-z]{1,7}|kmh|kph|mph)\s*(?P<p>\^?\{?2?\}?)$"
+)
 _RATES = {"kmh": "km/h", "kph": "km/h", "mph": "mi/h"}
 _RATIO = re.compile(r"([-+]?\d+(?:\.\d+)?)\s?(?::|\bto\b)\s?([-+]?\d+(?:\.\d+)?)")
 _UNIT_BEHIND = re.compile(
     r"^(?P<value>.*?[\d})\]πa-zA-Z])\s(?P<unit>(?:(?:square|sq\.?|cubic|cu\.?)\s)?[A-Za-z]{1,12}\.?\s?(?:\^\s?\{?[23]\}?)?)$"
 )
 _NO_NUMBER = re.compile(r"[=≈<>≤≥≠±√|]")
+_SIGNED_ABOVE = re.compile(r"(?<![\d/^)])\((-?\d+(?:\.\d+)?)\)(?=\s?/)")
 _BRACED = re.compile(r"[\d+\-*/. ]+")
 
 
 def quantity_from(text: str) -> Quantity | None:
     r"""The number that a text in `notation` is, with at most a unit behind; None where it is anything else.
 
-    >>> quantity_from(notation(r"2\frac{1}{2} \mathrm{~cm}^{3}"))
+    >>> quantity_from("2 1/2 cm^3")
     Quantity(value=Fraction(5, 2), unit='cm^3')
     >>> quantity_from("1.5 million"), quantity_from("x^2")
     (Quantity(value=Fraction(1500000, 1), unit=None), None)
@@ -44,9 +45,9 @@ def quantity_from(text: str) -> Quantity | None:
     if ratio:
         below = Fraction(ratio[2])
         return Quantity(value=Fraction(ratio[1]) / below) if below else None
-    spelt = number_from_words(text)
+    spelt = _spelt(text)
     if spelt is not None:
-        return Quantity(value=spelt)
+        return spelt
     scaled = scale_word(text)
     if scaled is not None:
         found = quantity_from(scaled[0].strip())
@@ -57,7 +58,19 @@ def quantity_from(text: str) -> Quantity | None:
         return Quantity(value=found.value, unit=_RATES.get(name, name) + ("^2" if "2" in rate["p"] else ""))
     plain = plain_text(_BEARING.sub("°", text))
     plain = _DOTTED_THOUSANDS.sub(lambda m: m[1].replace(".", "") + (f".{m[2]}" if m[2] else ""), plain)
+    plain = _SIGNED_ABOVE.sub(r"\1", plain)
     return quantity_from_plain(_without_sum_brackets(plain.replace("⦃", "").replace("⦄", "")))
+
+
+def _spelt(text: str) -> Quantity | None:
+    """`twelve`, `twelve dollars`."""
+    number = number_from_words(text)
+    if number is not None:
+        return Quantity(value=number)
+    words, _, last = text.rpartition(" ")
+    unit = unit_from_plain(last.casefold()) if words and last.isalpha() else None
+    number = number_from_words(words) if unit else None
+    return None if number is None else Quantity(value=number, unit=unit)
 
 
 def _without_sum_brackets(plain: str) -> str:
