@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import resource
 import sys
 import time
 from collections import Counter
@@ -79,6 +80,8 @@ def main() -> int:
     methods = Counter(judgement.extraction.method for judgement in judgements)
     target = TARGET_S / share
     sys.stdout.write(f"scoring {len(answers)} free-form answers: {seconds:.1f} s (target: under {target:g} s)\n")
+    used = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    sys.stdout.write(f"  of processor time, also that of the child processes: {used:.1f} s\n")
     sys.stdout.write(f"  misjudged: {len(wrong)} (target: 0); methods: {dict(methods)}\n")
     sys.stdout.writelines(f"  {pair} {judgement}\n" for pair, judgement in wrong[:5])
     return int(seconds > target or bool(wrong))

@@ -19,12 +19,7 @@ from interbench_tasks.errors import DataError
 from interbench_tasks.expressions import ExpressionPool, Limits
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.records import Extraction
-from tests.test_answers import (
-    REPEATED,
-    SLOW_S,
-    test_notations_of_one_answer_are_the_same,
-    test_other_answers_are_not_the_same,
-)
+from tests import test_answers
 
 TRUE_FALSE = {"A": "True", "B": "False"}
 TANGENTS = {
@@ -35,8 +30,8 @@ TANGENTS = {
 }
 BEARINGS = {"A": r"090^\circ T", "B": r"180^\circ T", "C": r"049^\circ T"}
 ANGLES = {"A": "40°", "B": "60°", "C": "120°", "D": "140°"}
-SAME = test_notations_of_one_answer_are_the_same.pytestmark[0].args[1]
-OTHER = test_other_answers_are_not_the_same.pytestmark[0].args[1]
+SAME = test_answers.test_notations_of_one_answer_are_the_same.pytestmark[0].args[1]
+OTHER = test_answers.test_other_answers_are_not_the_same.pytestmark[0].args[1]
 BY_VALUE_NOW = {("50%", "0.5"), ("five", "5"), ("2 hours", "120 minutes")}
 """Pairs that the cheap comparison of `choice_or_exact` takes for different."""
 
@@ -142,6 +137,14 @@ def test_letters_are_read_only_where_nothing_else_stands(text, letters):
         ("Each of 4 friends pays $11.50, so the total is $46.00.", "11.5", False),
         ("I think 46 is not right", "46", False),
         ("Is it 46?", "46", False),
+        ("We get it.\n#### 1,046", "1046", True),
+        ("The total is 46,00 €", "46", True),
+        ("between 45 and 47", "46", False),
+        ("The answer is 7 or 8.", "7", False),
+        ("46 minutes and 20 seconds", "46", False),
+        ("Therefore she has 12 - 5 = 7 apples left.", "7", True),
+        ("Therefore she has 12 - 5 = 7 apples left.", "12", False),
+        ("The value of x is 3, so 2x = 6.", "3", False),
         ("The total is -46.", "46", False),
         ("We add.\n\nSo the area is $12 \\text{ cm}^2$.", "12", True),
         ("We add.\n\nSo the area is 12 cm^2 in all.", "12", False),
@@ -220,7 +223,7 @@ def test_it_takes_for_different_what_choice_or_exact_does_but_for_equal_values(v
 
 
 @pytest.mark.parametrize(
-    "piece", [*REPEATED, "x=", r"\text{", "f(x)=", "∪", "x, ", "± ", "= ", "twenty ", "A\n"], ids=repr
+    "piece", [*test_answers.REPEATED, "x=", r"\text{", "f(x)=", "∪", "x, ", "± ", "= ", "twenty ", "A\n"], ids=repr
 )
 def test_a_very_long_reply_is_judged_in_linear_time(verifier, piece):
     text = piece * (50_000 // len(piece))
@@ -228,7 +231,7 @@ def test_a_very_long_reply_is_judged_in_linear_time(verifier, piece):
     for target in ("5", "C\nD"):
         with contextlib.suppress(StopIteration):  # else it asks math-verify, which does not matter here
             next(judged(text, target, {}))
-    assert time.process_time() - started < SLOW_S
+    assert time.process_time() - started < test_answers.SLOW_S
 
 
 # --- MathVerse -----------------------------------------------------------------------------------------------------
@@ -280,7 +283,9 @@ def test_no_gold_of_mathverse_equals_another_one(verifier, mathverse):
         for left, right in itertools.pairwise(golds[::3])
         if verifier.judge(f"Answer: {left}", right, {}).correct
     ]
-    assert equal == []
+    assert equal == [(r"y=\sin x=\left(90^\circ ,5\right)", r"$(x, y)=\left(90^{\circ}, 5\right)$")], (
+        "one point, named twice"
+    )
 
 
 def test_a_gold_with_the_other_sign_is_wrong(verifier, mathverse):

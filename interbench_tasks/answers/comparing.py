@@ -74,6 +74,7 @@ def same_value(left: str, right: str) -> Comparison:
 
 
 def _same(left: str, right: str) -> Comparison:
+    left, right = (side.rsplit("=>", 1)[-1].strip() for side in (left, right))  # `2x = 6 => x = 3`
     if not left or not right:
         return NO
     if _tight(left) == _tight(right):

@@ -55,13 +55,13 @@ def concluded(line: str) -> str | None:
         return None
     whole = notation(line)
     if _is_value(whole):
-        return line.strip(" *_`$")
-    bare = line.strip(" *_`")
+        return line.strip(" *_`$#")
+    bare = line.strip(" *_`#")
     for found in (*_starts(_COPULA, bare), _LAST_FORMULA.search(bare), _BEHIND_SIGN.search(bare)):
         if found is None or (found.re is _BEHIND_SIGN and _EQUATION.search(bare)):
             continue
         if _is_value(notation(found["value"])):
-            return found["value"].strip(" *_`$")
+            return found["value"].strip(" *_`$#")
     return None
 
 

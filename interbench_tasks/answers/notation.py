@@ -39,11 +39,13 @@ _COMMANDS = (
     (re.compile(r"\\lt(?![A-Za-z])"), "<"),
     (re.compile(r"\\gt(?![A-Za-z])"), ">"),
     (re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ)"), "°"),
+    (re.compile(r"\\(?:Long)?[Rr]ightarrow(?![A-Za-z])|\\implies(?![A-Za-z])|⟹|->"), "=>"),
     (re.compile(r"\\\$|\$|\\[()\[\]]"), ""),
     (re.compile(r"\\[,;:! ]|~|\\\\"), " "),
     (re.compile(r"(?<=\d)\s*(?=\\frac)"), " "),  # a mixed number
 )
 _TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|mbox|operatorname|boxed|fbox)\s*\{")
+_MINUS = re.compile(r"^(?:minus|negative)\s+(?=[\d.])", re.IGNORECASE)
 _LOOSE_SIGN = re.compile(r"(?:^|(?<=[=≈(,\[]))\s*([-+])\s+(?=[\d.\\(√πA-Za-z])")
 _LETTERS = re.compile(r"\\[A-Za-z]+|[A-Za-z]+")
 _FUNCTIONS = re.compile(
@@ -84,10 +86,10 @@ def notation(text: str) -> str:
     for pattern, new in _COMMANDS:
         text = pattern.sub(new, text)
     lines = (" ".join(line.split()) for line in _without_text_wrappers(text).split("\n"))
-    text = " ; ".join(line for line in lines if line).rstrip(" .,;:*`!").lstrip(" ,;:*`")
+    text = " ; ".join(line for line in lines if line).rstrip(" .,;:*`!").lstrip(" ,;:*`#")
     if text.startswith(".") and not text[1:2].isdigit():
         text = text.lstrip(" .")
-    return _LOOSE_SIGN.sub(r"\1", text)
+    return _LOOSE_SIGN.sub(r"\1", _MINUS.sub("-", text))
 
 
 def _without_text_wrappers(text: str) -> str:

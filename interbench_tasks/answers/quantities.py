@@ -22,6 +22,11 @@ _RATE = re.compile(
     r"(?P<number>.*[\d)}])\s*(?P<rate>(?:[a-z]{1,6}|°)\s?(?:/|\bper\b)\s?[a-z]{1,7}|kmh|kph|mph)\s*(?P<p>\^?\{?2?\}?)$"
 )
 _RATES = {"kmh": "km/h", "kph": "km/h", "mph": "mi/h"}
+_EUROS = re.compile(
+    r"(?P<whole>[-+]?\d{1,3}(?:[. ]?\d{3})*),(?P<cents>\d{2})\s?(?:€|eur|euros?)"
+    r"|€\s?(?P<whole2>[-+]?\d{1,3}(?:[. ]?\d{3})*),(?P<cents2>\d{2})",
+    re.IGNORECASE,
+)
 _RATIO = re.compile(r"([-+]?\d+(?:\.\d+)?)\s?(?::|\bto\b)\s?([-+]?\d+(?:\.\d+)?)")
 _UNIT_BEHIND = re.compile(
     r"^(?P<value>.*?[\d})\]πa-zA-Z])\s(?P<unit>(?:(?:square|sq\.?|cubic|cu\.?)\s)?[A-Za-z]{1,12}\.?\s?(?:\^\s?\{?[23]\}?)?)$"
@@ -45,6 +50,10 @@ def quantity_from(text: str) -> Quantity | None:
     if ratio:
         below = Fraction(ratio[2])
         return Quantity(value=Fraction(ratio[1]) / below) if below else None
+    euros = _EUROS.fullmatch(text)
+    if euros:
+        whole = re.sub(r"[. ]", "", euros["whole"] or euros["whole2"])
+        return Quantity(value=Fraction(f"{whole}.{euros['cents'] or euros['cents2']}"), unit="€")
     spelt = _spelt(text)
     if spelt is not None:
         return spelt

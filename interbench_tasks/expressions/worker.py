@@ -7,6 +7,7 @@ makes it do, it cannot outlive its limits: the kernel ends it, also where nobody
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import logging
 import os
@@ -61,6 +62,7 @@ def _is_set(found: Any) -> bool:  # noqa: ANN401 - SymPy has no types
     return isinstance(found, Set)
 
 
+@functools.lru_cache(maxsize=1024)
 def parsed(text: str) -> list[Any]:
     """The SymPy objects that math-verify reads in a text which is one expression and nothing else."""
     from math_verify import LatexExtractionConfig, parse
