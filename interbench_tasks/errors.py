@@ -72,6 +72,10 @@ class BackendError(InterbenchError):
     """A call cannot be made at all (bad role, unknown model arguments); a failing reply is a `Reply`, not an error."""
 
 
+class VerifierError(InterbenchError):
+    """Answers cannot be compared at all (math-verify does not start); fails the episodes that need it."""
+
+
 class HarnessError(InterbenchError):
     """The installed lmms-eval does not have the shape we need, or an option of it cannot work with our tasks."""
 

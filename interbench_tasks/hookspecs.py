@@ -127,6 +127,15 @@ class Verifier(Protocol):
         ...
 
 
+@runtime_checkable
+class PatientVerifier(Verifier, Protocol):
+    """A verifier that may take long, such as one that compares expressions: a protocol awaits `judge_later` instead."""
+
+    async def judge_later(self, text: str, target: str, options: Mapping[str, str]) -> Judgement:
+        """Like `judge`, without holding up the other episodes meanwhile."""
+        ...
+
+
 class PanelRule(Protocol):
     """Makes one verdict of several judges' verdicts."""
 

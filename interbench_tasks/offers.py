@@ -27,7 +27,7 @@ def interbench_protocols() -> Mapping[str, ProtocolFactory]:
 @hookimpl
 def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
     """Readers of answers; loaded when a run makes one, because their many patterns take a tenth of a second."""
-    return {"choice": _choice, "choice_or_exact": _choice_or_exact}
+    return {"choice": _choice, "choice_or_exact": _choice_or_exact, "choice_or_math": _choice_or_math}
 
 
 @hookimpl
@@ -46,3 +46,9 @@ def _choice_or_exact() -> Verifier:
     from interbench_tasks.answers import ChoiceOrExactVerifier
 
     return ChoiceOrExactVerifier()
+
+
+def _choice_or_math() -> Verifier:
+    from interbench_tasks.answers import ChoiceOrMathVerifier
+
+    return ChoiceOrMathVerifier()

@@ -75,3 +75,9 @@ def secret_values() -> list[str]:
     words = ("API_KEY", "TOKEN", "SECRET", "PASSWORD")
     found = {v for k, v in os.environ.items() if any(w in k.upper() for w in words) and len(v) >= 8}
     return sorted(found, key=len, reverse=True)
+
+
+def environment_without_secrets() -> dict[str, str]:
+    """The environment for a child process that needs no keys: all of it but what `secret_values` knows."""
+    secrets = set(secret_values())
+    return {name: value for name, value in os.environ.items() if value not in secrets}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from interbench_tasks.answers import ChoiceOrExactVerifier, extract_choice
+from interbench_tasks.answers import ChoiceOrExactVerifier, ChoiceOrMathVerifier, extract_choice
 from interbench_tasks.backends.chat_bodies import chat_messages
 from interbench_tasks.errors import PictureError
 from interbench_tasks.file_names import safe_file_name
@@ -44,7 +44,11 @@ def choice(given, expected):
 
 
 def freeform(given, expected):
-    judgement = ChoiceOrExactVerifier().judge(given["text"], given["gold"], {})
+    verifier = ChoiceOrMathVerifier()
+    try:
+        judgement = verifier.judge(given["text"], given["gold"], {})
+    finally:
+        verifier.close()
     assert judgement.correct == expected["correct"], judgement
 
 

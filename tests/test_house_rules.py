@@ -44,6 +44,7 @@ FLOW = [
     "ledger_file",
     "ledger",
     "engine",
+    "expressions",
     "answers",
     "judging",
     "protocols",

@@ -94,7 +94,7 @@ def same_answer(answer: str, target: str) -> bool:
     right = quantity_from_plain(wanted)
     if right is None:
         return False
-    found = quantity_from_plain(given) or _only_quantity(given)
+    found = quantity_from_plain(given) or only_quantity(given)
     return found is not None and found.same_as(right)
 
 
@@ -111,14 +111,14 @@ def quantity_from_plain(plain: str) -> Quantity | None:
     if number is None:
         return None
     rest = text[number.end() :].strip(" .⟦⟧")
-    unit = _unit_from(rest)
+    unit = unit_from_plain(rest)
     if rest and unit is None:
         return None
     value = _value_of(number)
     return None if value is None else Quantity(value=value, unit=unit)
 
 
-def _only_quantity(plain: str) -> Quantity | None:
+def only_quantity(plain: str) -> Quantity | None:
     """The only number of a short text; None where there are several, or where it is denied."""
     text = _LAST_STEP.split(plain)[-1].casefold().strip()
     if len(text) > 300 or _NEGATED.search(text) or _NOT_A_VALUE.search(text):
@@ -129,13 +129,14 @@ def _only_quantity(plain: str) -> Quantity | None:
         return None
     following = text[numbers[0].end() :]
     word = _WORD.match(following.lstrip(" ⟦⟧"))
-    unit = _unit_from(word[0]) if word else None
+    unit = unit_from_plain(word[0]) if word else None
     if unit is None and following[:1].isalpha():
         return None  # `12b`, `3x`
     return Quantity(value=value, unit=unit)
 
 
-def _unit_from(text: str) -> str | None:
+def unit_from_plain(text: str) -> str | None:
+    """The short name of a unit with its power, e.g. `cm^2` for `square centimeters`; None where it is none."""
     match = _UNIT.fullmatch(text.strip())
     name = _UNIT_OF.get(match[2].strip(" ^")) if match else None
     if match is None or name is None:

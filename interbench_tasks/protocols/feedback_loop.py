@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from interbench_tasks.hookspecs import Parts, RoleClient, Roles
+from interbench_tasks.hookspecs import Parts, PatientVerifier, RoleClient, Roles
 from interbench_tasks.records import (
     BranchEnd,
     Episode,
@@ -113,7 +113,8 @@ class FeedbackLoop:
             reply = Reply(text=episode.first_answer, model=RECORDED, usage=Usage())
         else:
             reply = await receiver.reply(_opening(episode))
-        return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=self._judge(episode, reply))
+        judgement = await self._judge(episode, reply)
+        return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=judgement)
 
     async def _solve(self, episode: Episode, provider: RoleClient) -> Turn:
         """The provider's own try at the same prompt: it may only teach what it can do."""
@@ -125,7 +126,7 @@ class FeedbackLoop:
             role="provider",
             user=episode.question,
             reply=reply,
-            judgement=self._judge(episode, reply),
+            judgement=await self._judge(episode, reply),
         )
 
     async def _arm(self, arm: str, episode: Episode, first: Turn, solution: Turn, roles: Roles) -> _Arm:
@@ -139,7 +140,7 @@ class FeedbackLoop:
                 return _arm_from(turns, BranchEnd(branch=arm, reason="feedback_failed", feedback=feedback))
             user = Message(role="user", content=(feedback.text,))
             reply = await roles.receiver.reply((*seen, user), branch=arm, round=number)
-            judgement = self._judge(episode, reply)
+            judgement = await self._judge(episode, reply)
             turns.append(
                 Turn(
                     index=last.index + 1,
@@ -181,10 +182,13 @@ class FeedbackLoop:
         )
         return await self._parts.feedback_providers[arm].give(episode, last, provider)
 
-    def _judge(self, episode: Episode, reply: Reply) -> Judgement | None:
+    async def _judge(self, episode: Episode, reply: Reply) -> Judgement | None:
         if not reply.usable:
             return None
-        return self._parts.verifier.judge(reply.text, episode.target, episode.options)
+        verifier = self._parts.verifier
+        if isinstance(verifier, PatientVerifier):
+            return await verifier.judge_later(reply.text, episode.target, episode.options)
+        return verifier.judge(reply.text, episode.target, episode.options)
 
     def _record(
         self, episode: Episode, roles: Roles, common: Sequence[Turn], reason: str, arms: Sequence[_Arm] = ()
