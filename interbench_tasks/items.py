@@ -58,6 +58,9 @@ class ItemReader:
         columns = self._columns
         question = self._text(row, columns.question, where)
         options = self._read_options(row, where)
+        if not options and self._options.verifier == "choice":  # told here, before a reply is paid for
+            named = columns.options if columns.options_in_text is None else columns.options_in_text
+            raise DataError(f"{where}, column {named}: there are no options, and the verifier 'choice' needs them")
         target = self._target(row, options, where)
         content, question, options = self._content(row, question, options, where)
         if self._options.pictures.required and not any(isinstance(part, Picture) for part in content):

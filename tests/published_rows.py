@@ -116,7 +116,7 @@ def copied_task(source: str, data: Path, *, name: str, folder: Path, columns: tu
     path = folder / f"{name}.yaml"
     assert path.is_file(), result.output
     offers = offers_from(build_plugin_manager())
-    if "choice_or_math" not in offers.verifiers:
+    if "choice_or_math" not in offers.verifiers and "choice_or_math" in path.read_text(encoding="utf-8"):
         change(path, "verifier: choice_or_math", "verifier: choice_or_exact")
     return path
 

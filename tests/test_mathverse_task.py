@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import datasets
 import pytest
 
 from interbench_tasks.choices_in_text import choices_in_text
@@ -254,6 +255,16 @@ def test_a_copy_for_the_published_columns_keeps_what_the_task_says_of_them(tmp_p
         {"data_files": str(tmp_path / "testmini.parquet")},
     )
     assert "dataset_name" not in copy
+
+
+def test_a_copy_can_read_a_folder_saved_by_datasets(tmp_path):
+    file = written(tmp_path, [mathverse_row(1, "Text Lite")])
+    split = datasets.load_dataset("parquet", data_files=str(file), split="train")
+    datasets.DatasetDict({"testmini": split}).save_to_disk(tmp_path / "saved")
+    task = copied_task("interfeedback_mathverse", tmp_path / "saved", name="copy", folder=tmp_path)
+    episode = reader_of(task).episode(0, 0)
+    assert episode.question.content[0].data == picture(COLOURS[1])["bytes"]
+    assert (episode.cluster, episode.options) == ("1", OPTIONS)
 
 
 def test_a_copy_for_renamed_columns_keeps_the_others(tmp_path):
