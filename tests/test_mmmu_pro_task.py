@@ -225,6 +225,14 @@ def test_a_prompt_that_leaves_out_a_token_is_an_error():
         placed("only <image 1>", [red, red], "native", grid=lambda pictures, labels: red)
 
 
+def test_a_template_that_quotes_the_row_sees_the_same_numbers(tmp_path):
+    task = task_of(tmp_path, [mmmu_pro_row(1, **PHYLOGENIES)])
+    change(task, "{{ question }}", "{{ row.question }} {{ row.options | join }}")
+    change(task, "{{ letter }}. {{ text }}", "{{ letter }}")
+    content = reader_of(task).episode(0, 0).question.content
+    assert [part for part in plain(content) if part.startswith("[")] == [f"[{COLOURS[n]}]" for n in (3, 2, 4, 1)]
+
+
 def test_tokens_with_leading_zeros_are_the_same_token():
     texts = numbered_texts("<image 02> and <image 2> and <image 1>", {})
     assert (texts.question, texts.numbers) == ("<image 1> and <image 1> and <image 2>", (2, 1))
