@@ -37,6 +37,9 @@ class Columns(_Strict):
     pictures: str | tuple[str, ...] | None = "image"
     """One column (a picture or a list of them), or several columns in the order to show."""
     options: str | None = "options"
+    options_in_text: str | tuple[str, ...] | None = None
+    """Column whose text holds the options as lines `A:...` after a line `Choices:`; of several, the first with such a
+    list. A row without one is free-form."""
     answer: str = "answer"
     category: str | None = "category"
     first_answer: str | None = None
@@ -52,6 +55,12 @@ class PictureOptions(_Strict):
     """Longest side in pixels; larger pictures are made smaller. None: as they are."""
     root: str | None = None
     """Folder of relative picture paths; None: the folder of the data file."""
+    required: bool = False
+    """Whether a row without a picture is an error; it fails its own episode only."""
+    tokens: bool = False
+    """Whether `<image n>` in question and options stands for the n-th picture column."""
+    multi_image: Literal["native", "first", "grid"] = "native"
+    """What goes out where a question has several pictures: each in its place, only the first, or all in one picture."""
 
 
 class EngineOptions(_Strict):
@@ -71,8 +80,9 @@ class CommonOptions(_Strict):
     columns: Columns = Columns()
     cluster: str | None = None
     """Column whose equal values mark rows that are not independent."""
-    answer_is: Literal["auto", "letter", "text"] = "auto"
-    """Whether the answer column holds an option's letter or its text; `auto` refuses an answer that could be both."""
+    answer_is: Literal["auto", "letter", "text", "as_is"] = "auto"
+    """Whether the answer column holds an option's letter or its text; `auto` refuses an answer that could be both.
+    `as_is`: as `auto`, but an answer that is no option goes to the verifier as it stands."""
     pictures: PictureOptions = PictureOptions()
     prompts: dict[str, str] = {}
     system: str | None = None

@@ -6,15 +6,20 @@ import ast
 import json
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from interbench_tasks.choices_in_text import choices_in_text
 from interbench_tasks.config import Columns, CommonOptions
-from interbench_tasks.errors import DataError
+from interbench_tasks.errors import DataError, PictureError
 from interbench_tasks.images import Picture, PictureSource, picture_from
+from interbench_tasks.picture_grid import picture_grid
+from interbench_tasks.pictures_in_text import numbered_texts, placed
 from interbench_tasks.prompts import render
 from interbench_tasks.records import Episode, Message
-from interbench_tasks.rows import DataSet
+from interbench_tasks.rows import DataSet, Rows
 
 LETTERS = string.ascii_uppercase
 QUESTION_PROMPT = """{{ question }}
@@ -41,6 +46,7 @@ class ItemReader:
         self._prompt = options.prompts.get("question", QUESTION_PROMPT)
         self._folder = Path(options.pictures.root).expanduser() if options.pictures.root else data.folder
         check_columns(data, options)
+        check_ids(data, options)
 
     def episode(self, doc_id: int, repeat: int) -> Episode:
         """The episode of one row.
@@ -51,21 +57,26 @@ class ItemReader:
         where = f"{self._data.source}, row {doc_id}"
         columns = self._columns
         question = self._text(row, columns.question, where)
-        options = options_from(
-            row.get(columns.options) if columns.options else None, f"{where}, column {columns.options}"
-        )
-        answer = self._text(row, columns.answer, where)
-        pictures = tuple(self._pictures(row, where))
-        prompt = render(self._prompt, "question", question=question, options=options, row=row)
+        options = self._read_options(row, where)
+        if not options and self._options.verifier == "choice":  # told here, before a reply is paid for
+            named = columns.options if columns.options_in_text is None else columns.options_in_text
+            raise DataError(f"{where}, column {named}: there are no options, and the verifier 'choice' needs them")
+        target = self._target(row, options, where)
+        content, question, options = self._content(row, question, options, where)
+        if self._options.pictures.required and not any(isinstance(part, Picture) for part in content):
+            named = ", ".join(picture_columns(columns))
+            raise DataError(
+                f"{where}, column {named}: there is no picture, and this task needs one (pictures.required)"
+            )
         return Episode(
             id=_optional(row, columns.id) or str(doc_id),
             doc_id=doc_id,
             repeat=repeat,
-            question=Message(role="user", content=(*pictures, prompt)),
+            question=Message(role="user", content=content),
             system=self._options.system,
-            target=target_from(answer, options, self._options.answer_is, f"{where}, column {columns.answer}"),
+            target=target,
             options=options,
-            raw_question=question,
+            raw_question=self._stem(question, where),
             category=_optional(row, columns.category),
             cluster=_optional(row, self._options.cluster),
             first_answer=_optional(row, columns.first_answer),
@@ -78,15 +89,76 @@ class ItemReader:
             raise DataError(f"{where}, column {column}: is empty")
         return str(value)
 
+    def _read_options(self, row: Mapping[str, Any], where: str) -> dict[str, str]:
+        columns = self._columns
+        if columns.options_in_text is None:
+            cell = row.get(columns.options) if columns.options else None
+            return options_from(cell, f"{where}, column {columns.options}")
+        for column in named_columns(columns.options_in_text):
+            found = choices_in_text(str(row.get(column) or ""), f"{where}, column {column}").options
+            if found:
+                return found
+        return {}
+
+    def _stem(self, question: str, where: str) -> str:
+        """The question without its choices: feedback prompts list the options themselves."""
+        if self._columns.options_in_text is None:
+            return question
+        return choices_in_text(question, f"{where}, column {self._columns.question}").stem
+
+    def _target(self, row: Mapping[str, Any], options: Mapping[str, str], where: str) -> str:
+        answer = self._text(row, self._columns.answer, where)
+        return target_from(answer, options, self._options.answer_is, f"{where}, column {self._columns.answer}")
+
+    def _content(
+        self, row: Mapping[str, Any], question: str, options: dict[str, str], where: str
+    ) -> tuple[tuple[str | Picture, ...], str, dict[str, str]]:
+        """The message's texts and pictures in order, and question and options as feedback prompts quote them."""
+        style = self._options.pictures
+        if not style.tokens:
+            found = tuple(self._pictures(row, where))
+            if style.multi_image == "first":
+                found = found[:1]
+            elif style.multi_image == "grid" and len(found) > 1:
+                labels = [f"image {number}" for number in range(1, len(found) + 1)]
+                found = (picture_grid(found, labels, max_side=style.max_side, where=where),)
+            prompt = render(self._prompt, "question", question=question, options=options, row=row)
+            return (*found, prompt), question, options
+        texts = numbered_texts(question, options)
+        named = tuple(self._named_picture(row, number, where) for number in texts.numbers)
+        # A template that quotes the row must not bring back the data set's own numbers.
+        row = {**row, self._columns.question: texts.question}
+        if self._columns.options is not None:
+            row[self._columns.options] = list(texts.options.values())
+        prompt = render(self._prompt, "question", question=texts.question, options=texts.options, row=row)
+        grid = partial(picture_grid, max_side=style.max_side, where=where)
+        try:
+            return placed(prompt, named, style.multi_image, grid=grid), texts.question, texts.options
+        except PictureError:
+            raise
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from error
+
     def _pictures(self, row: Mapping[str, Any], where: str) -> Iterator[Picture]:
         for column in picture_columns(self._columns):
             cell = row.get(column)
             for source in cell if isinstance(cell, list | tuple) else [cell]:
-                if source is None or source == "":
-                    continue  # a row without this picture: text-only rows and unused image_2..image_7 columns
-                yield picture_from(
-                    self._resolved(source), max_side=self._options.pictures.max_side, where=f"{where}, column {column}"
-                )
+                if not _is_empty(source):  # text-only rows and unused image_2..image_7 columns
+                    yield self._picture(source, f"{where}, column {column}")
+
+    def _named_picture(self, row: Mapping[str, Any], number: int, where: str) -> Picture:
+        """The picture of a token. Raises: DataError where no column, or an empty one, belongs to it."""
+        columns = picture_columns(self._columns)
+        token = f"question or options have <image {number}>"
+        if not 1 <= number <= len(columns):
+            raise DataError(f"{where}: {token}, but columns.pictures names {len(columns)}: {', '.join(columns)}")
+        column = columns[number - 1]
+        if _is_empty(row.get(column)):
+            raise DataError(f"{where}, column {column}: is empty, but {token}")
+        return self._picture(row[column], f"{where}, column {column}")
+
+    def _picture(self, source: Any, where: str) -> Picture:  # noqa: ANN401 - a cell of a data set
+        return picture_from(self._resolved(source), max_side=self._options.pictures.max_side, where=where)
 
     def _resolved(self, source: Any) -> PictureSource:  # noqa: ANN401 - a cell of a data set
         """A relative path starts from the data file's folder; `datasets` cells keep their bytes."""
@@ -98,11 +170,23 @@ class ItemReader:
         return found
 
 
+def _is_empty(cell: object) -> bool:
+    """Whether a cell holds no picture: nothing, an empty text, or what `datasets` makes of one."""
+    if isinstance(cell, Mapping):
+        return cell.get("bytes") is None and not cell.get("path")
+    return cell is None or cell == ""
+
+
+def named_columns(named: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The columns that one key of `columns` names, in the order of the YAML."""
+    if named is None:
+        return ()
+    return (named,) if isinstance(named, str) else tuple(named)
+
+
 def picture_columns(columns: Columns) -> tuple[str, ...]:
     """The columns that hold pictures, in the order to show."""
-    if columns.pictures is None:
-        return ()
-    return (columns.pictures,) if isinstance(columns.pictures, str) else tuple(columns.pictures)
+    return named_columns(columns.pictures)
 
 
 REQUIRED = ("question", "answer")
@@ -125,6 +209,7 @@ def check_columns(data: DataSet, options: CommonOptions) -> None:
     ]
     if "pictures" in columns.model_fields_set:
         must += [("columns.pictures", column) for column in picture_columns(columns)]
+    must += [("columns.options_in_text", column) for column in named_columns(columns.options_in_text)]
     must += [("columns.extra", column) for column in columns.extra]
     if options.cluster is not None:
         must.append(("cluster", options.cluster))
@@ -134,6 +219,37 @@ def check_columns(data: DataSet, options: CommonOptions) -> None:
             f"{data.source}: has no column for {'; '.join(missing)}\n  it has: {', '.join(there)}\n"
             "  name your columns under metadata.interbench.columns"
         )
+
+
+def check_ids(data: DataSet, options: CommonOptions) -> None:
+    """No id stands in two rows: results of the one would be taken for those of the other.
+
+    Raises: DataError naming the column, an id and its rows; rows without an id are known by their number.
+    """
+    column = options.columns.id
+    if column is None or column not in data.rows.features:
+        return
+    rows: dict[str, list[int]] = {}
+    for doc_id, value in enumerate(column_of(data, column)):
+        if value is not None and value != "":
+            rows.setdefault(str(value), []).append(doc_id)
+    doubled = {value: found for value, found in rows.items() if len(found) > 1}
+    if doubled:
+        shown = "; ".join(
+            f"{value!r} in rows {', '.join(map(str, found))}" for value, found in islice(doubled.items(), 5)
+        )
+        more = f"; and {len(doubled) - 5} more ids" if len(doubled) > 5 else ""
+        raise DataError(
+            f"{data.source}, column {column}: ids must be unique, but {shown}{more}\n"
+            "  name another column under metadata.interbench.columns.id, or `id: null` to use row numbers"
+        )
+
+
+def column_of(data: DataSet, column: str) -> Iterator[Any]:
+    """A column's values, without touching the others: pictures would be read for nothing."""
+    if isinstance(data.rows, Rows):
+        return (row.get(column) for row in data.rows)
+    return iter(data.rows[column])
 
 
 def _optional(row: Mapping[str, Any], column: str | None) -> str | None:
@@ -158,6 +274,9 @@ def options_from(cell: object, where: str) -> dict[str, str]:
     elif isinstance(cell, list | tuple):
         if len(cell) > len(LETTERS):
             raise DataError(f"{where}: {len(cell)} options, at most {len(LETTERS)} can be lettered")
+        nested = [text for text in cell if isinstance(text, list | tuple | dict)]
+        if nested:
+            raise DataError(f"{where}: an option must be a text, got {nested[0]!r}")
         options = {LETTERS[index]: str(text) for index, text in enumerate(cell)}
     else:
         raise DataError(f"{where}: options must be a list or a mapping of letter to text, got {cell!r}")
@@ -178,8 +297,10 @@ def _list_in_text(text: str, where: str) -> object:
 def target_from(answer: str, options: Mapping[str, str], answer_is: str, where: str) -> str:
     """The target: an option's letter where there are options, else the answer's text.
 
-    Raises: DataError where the answer is no option, fits two options, or (`auto`) is one option's letter and another
-        option's text.
+    With `as_is`, an answer that is no option stays as it stands, for the verifier to decide.
+
+    Raises: DataError where the answer is no option (but with `as_is`), fits two options, or (`auto`, `as_is`) is one
+        option's letter and another option's text.
 
     >>> target_from("blue", {"A": "red", "B": "blue"}, "auto", "row 1")
     'B'
@@ -193,6 +314,8 @@ def target_from(answer: str, options: Mapping[str, str], answer_is: str, where: 
     if len(found) == 1:
         return found.pop()
     shown = ", ".join(f"{key}: {text}" for key, text in options.items())
+    if not found and answer_is == "as_is":
+        return answer
     if not found:
         raise DataError(f"{where}: answer {answer!r} is none of the options ({shown})")
     raise DataError(

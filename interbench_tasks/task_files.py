@@ -12,12 +12,12 @@ import yaml
 
 from interbench_tasks.config import FORBIDDEN_KEYS, TaskOptions, config_from_file, task_options_from
 from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem, near_miss
-from interbench_tasks.items import ItemReader
+from interbench_tasks.items import ItemReader, named_columns
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
 
 TASK_CLASS = "!function interbench_tasks.harness.task.InteractiveTask"
-TASK_LINE = re.compile(r"^task:\s*[\"']?([\w.-]+)", re.MULTILINE)
+TASK_LINE = re.compile(r"^task:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)  # a group's `task:` is a list on the next lines
 
 
 def task_folder() -> Path:
@@ -120,18 +120,29 @@ def new_task_file(
         raise InterbenchError(f"{target}: already exists; choose another --name or --out, or remove it")
     config = config_from_file(source)
     config["task"] = name
+    block = config["metadata"]["interbench"]
+    same = data is None
     if data is not None:
         config |= _data_keys(data)
-    block = config["metadata"]["interbench"]
-    if columns or data is not None:
-        # a copy for other data starts from its own columns, not from those of the task it was copied from
-        block["columns"] = {**({} if data is not None else block.get("columns", {})), **columns}
-    if data is not None:
-        block.pop("answer_is", None)
+        config["dataset_name"] = None  # a configuration of the hub's data set
+        same = _has_the_same_columns(config, target, {**block.get("columns", {}), **columns}, block.get("cluster"))
+    if not same:
+        # a copy for data of another shape starts from its own columns, not from those of the task it was copied from
+        for key in ("answer_is", "cluster"):
+            block.pop(key, None)
+    if columns or not same:
+        block["columns"] = {**(block.get("columns", {}) if same else {}), **columns}
     target.parent.mkdir(parents=True, exist_ok=True)
     header = f"# Made by `interbench new-task` from {source.stem}; check it with: interbench check {target.name}\n"
     target.write_text(header + _as_yaml(config), encoding="utf-8")
     return config
+
+
+def _has_the_same_columns(config: Mapping[str, Any], target: Path, columns: Mapping[str, Any], cluster: object) -> bool:
+    """Whether the data has each column that the copied task names, so that what it says of them still holds."""
+    there = data_of(config, target).rows.features
+    named = {column for name in columns for column in named_columns(columns[name])}
+    return named | ({cluster} if isinstance(cluster, str) else set()) <= set(there)
 
 
 def _data_keys(data: Path) -> dict[str, Any]:

@@ -33,6 +33,9 @@ FLOW = [
     "image_files",
     "image_pixels",
     "images",
+    "picture_grid",
+    "pictures_in_text",
+    "choices_in_text",
     "hookspecs",
     "plugin_manager",
     "role_words",
@@ -295,7 +298,7 @@ def task_names() -> list[str]:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=TaskLoader)
         assert isinstance(content, dict), name_of(path)
         assert "task" in content or "group" in content, f"{name_of(path)}: name a template `_name_yaml`"
-        names.append(content.get("task", content.get("group")))
+        names.append(content["group"] if isinstance(content.get("task"), list) else content["task"])
     return names
 
 

@@ -91,6 +91,13 @@ def test_a_missing_picture_names_row_and_column(tmp_path):
         reader([ROW | {"image": "nowhere.png"}], folder=tmp_path).episode(0, 0)
 
 
+def test_ids_that_stand_twice_are_named_with_their_rows():
+    with pytest.raises(DataError, match=r"data\.jsonl, column id: ids must be unique, but 'q7' in rows 0, 2\n"):
+        reader([ROW, ROW | {"id": "q8"}, ROW])
+    assert reader([ROW, ROW], columns={"id": None}).episode(1, 0).id == "1"
+    assert reader([ROW | {"id": None}, ROW | {"id": ""}]).episode(1, 0).id == "1"
+
+
 def test_a_prompt_of_the_yaml_replaces_ours():
     episode = reader([ROW | {"hint": "look up"}], prompts={"question": "{{ row.hint }}: {{ question }}"}).episode(0, 0)
     assert episode.question.text == "look up: Which?"
@@ -137,6 +144,8 @@ def test_unreadable_options_name_the_row(cell):
         ("A", {"A": "B", "B": "A"}, "text", "B"),
         ("A", {"A": "A", "B": "B"}, "auto", "A"),
         ("7 cm", {}, "auto", "7 cm"),
+        ("(b)", {"A": "red", "B": "blue"}, "as_is", "B"),
+        ("red and blue", {"A": "red", "B": "blue"}, "as_is", "red and blue"),
     ],
 )
 def test_targets(answer, options, answer_is, target):

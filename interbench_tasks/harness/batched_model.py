@@ -102,14 +102,36 @@ def visuals_of(call: Call) -> list[Any]:
 def text_of(messages: Sequence[Message]) -> str:
     """The conversation as one text, for simple backends, which take no history: speakers are named once there is one.
 
+    A simple backend shows pictures before the text; `<image n>` marks the place of one that stands within it.
+
     >>> text_of([Message(role="user", content=("Why?",))])
     'Why?'
     """
+    texts, n_pictures = [], 0
+    for message in messages:
+        texts.append(_marked_text(message, n_pictures))
+        n_pictures += len(message.pictures)
     if len(messages) == 1:
-        return messages[0].text
+        return texts[0]
     names = {"system": "System", "user": "User", "assistant": "Assistant"}
-    lines = [f"{names[message.role]}: {message.text}" for message in messages]
+    lines = [f"{names[message.role]}: {text}" for message, text in zip(messages, texts, strict=True)]
     return "\n\n".join([*lines, "Assistant:"])
+
+
+def _marked_text(message: Message, n_before: int) -> str:
+    """The message's text, with the number of each picture in its place unless all pictures come first anyway."""
+    kinds = [isinstance(part, str) for part in message.content]
+    if kinds == sorted(kinds):
+        return message.text
+    text, number = "", n_before
+    for part in message.content:
+        if isinstance(part, str):
+            text += part
+            continue
+        number += 1
+        mark = f"<image {number}>"
+        text += "" if text.endswith(mark) else mark  # a label that is kept in the text names it already
+    return text
 
 
 def generation_kwargs(settings: GenerationSettings) -> dict[str, Any]:
