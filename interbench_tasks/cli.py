@@ -16,7 +16,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks, scores and repairs.",
+    help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks and scores.",
 )
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
@@ -36,7 +36,7 @@ def check(
     data: Annotated[bool, typer.Option(help="Also load the data set and make its first episode.")] = True,
 ) -> None:
     """Check task YAMLs: every problem of a file at once, before a model is loaded."""
-    from interbench_tasks.task_files import check_task_file
+    from interbench_tasks.task_files import check_task_file, mapping_text
 
     offers = offers_from(build_plugin_manager())
     n_wrong = 0
@@ -49,6 +49,8 @@ def check(
             typer.echo(redact(told), err=True)
         else:
             typer.echo(f"{file}: ok (protocol {options.common.protocol}, metrics {options.metrics})")
+            if data:
+                typer.echo(mapping_text(file))
     raise typer.Exit(1 if n_wrong else 0)
 
 
@@ -65,8 +67,15 @@ def score(
     offers = offers_from(build_plugin_manager())
     for folder in [folder for run in runs for folder in run_folders(run)]:
         metrics = score_folder(folder, offers)
-        models = read_json(folder / MANIFEST)["models"]
+        manifest = read_json(folder / MANIFEST)
+        models = manifest["models"]
         names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
+        wanted, found = manifest["data"]["n_episodes"], metrics["metrics"].get("n", {}).get("value", 0)
+        if wanted is not None and found < wanted:
+            typer.echo(
+                f"UNFINISHED: only {found:.0f} of {wanted} episodes are here. What ends first is no fair sample (right "
+                "answers end early): run the same command again before you use these numbers."
+            )
         typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
         for category, table in metrics["categories"].items() if categories else ():
             typer.echo("\n" + table_text(table, title=f"category {category}"))
@@ -84,7 +93,7 @@ def new_task(
     out: Annotated[Path, typer.Option(help="Folder for the YAML.")] = Path(),
 ) -> None:
     """Write a self-contained task YAML for your own data."""
-    from interbench_tasks.task_files import check_task_file, new_task_file, own_tasks
+    from interbench_tasks.task_files import check_task_file, mapping_text, new_task_file, own_tasks
 
     tasks = own_tasks()
     path = Path(source) if Path(source).suffix in (".yaml", ".yml") else tasks.get(source)
@@ -98,6 +107,8 @@ def new_task(
     except InterbenchError as error:
         typer.echo(f"It still needs your hand:\n{redact(str(error))}\nThen: interbench check {target}", err=True)
         raise typer.Exit(1) from None
+    if data is not None:
+        typer.echo(mapping_text(target))
     typer.echo(f"It is ready: lmms-eval --tasks {name} --include_path {out.resolve()} --model ... --output_path runs/")
 
 

@@ -12,8 +12,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interbench_tasks import settings
-from interbench_tasks.errors import ConfigError, InterbenchError, Problem, near_miss
+from interbench_tasks.errors import BackendError, ConfigError, InterbenchError, MissingKeyError, Problem, near_miss
+from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.prompts import variables_in
 from interbench_tasks.records import GenerationSettings
 from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
 
@@ -139,7 +141,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     metadata = config.get("metadata")
     raw = metadata.get("interbench") if isinstance(metadata, Mapping) else None
     receiver_settings = _receiver_settings(config, problems)
-    problems += _forbidden_keys(config)
+    problems += [*_forbidden_keys(config), *_unknown_keys(config)]
     if not isinstance(raw, Mapping):
         problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
         raise ConfigError(where, problems)
@@ -233,6 +235,32 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
     for arm in getattr(own, "arms", ()):
         if arm not in offers.feedback_providers:
             yield _unknown(f"{KEY}.arms", arm, offers.feedback_providers)
+    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers)
+
+
+QUESTION_VARIABLES = ("question", "options", "row")
+
+
+def _wrong_prompts(prompts: Mapping[str, str], arms: Sequence[str], offers: Offers) -> Iterator[Problem]:
+    """Prompts that nobody uses, and names in them that nobody fills; found before anything is paid for.
+
+    A feedback provider says in `prompt_variables` which prompts it reads, and what each may name.
+    """
+    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES}
+    undeclared = False
+    for arm in arms:
+        declared = getattr(offers.feedback_providers.get(arm), "prompt_variables", None)
+        undeclared |= declared is None
+        variables |= declared or {}
+    for name, text in prompts.items():
+        if name not in variables:
+            if not undeclared:
+                yield _unknown_key(f"{KEY}.prompts.{name}", name, sorted(variables))
+            continue
+        for used in sorted(variables_in(text) - set(variables[name])):
+            known = sorted(variables[name])
+            message = f" uses '{used}', which does not exist there{near_miss(used, known)}"
+            yield Problem(key=f"{KEY}.prompts.{name}", message=message, allowed=tuple(known))
 
 
 def _roles(
@@ -254,9 +282,31 @@ def _roles(
         except InterbenchError as error:
             problems.append(Problem(key=key, message=f": {error}"))
             continue
-        if words.backend not in offers.backends and words.backend != HARNESS_BACKEND:
+        if words.backend == HARNESS_BACKEND:
+            continue
+        if words.backend not in offers.backends:
             problems.append(_unknown(key, words.backend, [*offers.backends, HARNESS_BACKEND]))
+            continue
+        try:
+            backend_from(roles[name], offers)  # it does not connect: this only checks its options
+        except MissingKeyError:
+            pass  # a matter of the machine that runs it; told when it does
+        except InterbenchError as error:
+            problems.append(Problem(key=key, message=f": {str(error).removeprefix(f'{key}: ')}"))
     return roles
+
+
+def backend_from(role: Role, offers: Offers) -> Backend:
+    """The backend of a role; it does not connect yet.
+
+    Raises: BackendError (MissingKeyError for a missing key) naming where the role was named.
+    """
+    try:
+        made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
+    except (InterbenchError, TypeError, ValueError) as error:
+        kind = type(error) if isinstance(error, InterbenchError) else BackendError
+        raise kind(f"{role.named_in}: {error}") from error
+    return made
 
 
 def _role_from(words: RoleWords, named_in: str) -> Role:
@@ -329,6 +379,17 @@ def _forbidden_keys(config: Mapping[str, Any]) -> list[Problem]:
         for key, why in FORBIDDEN_KEYS.items()
         if config.get(key) not in (None, 0, 1 if key == "repeats" else None)
     ]
+
+
+TASK_KEYS = (
+    "task", "task_alias", "class", "include", "dataset_path", "dataset_name", "dataset_kwargs", "test_split",
+    "validation_split", "generation_kwargs", "metadata", "tag",
+)  # fmt: skip
+"""Top-level keys that a task of ours may have; the harness's others would be ignored."""
+
+
+def _unknown_keys(config: Mapping[str, Any]) -> list[Problem]:
+    return [_unknown_key(key, key, TASK_KEYS) for key in config if key not in TASK_KEYS and key not in FORBIDDEN_KEYS]
 
 
 class _SimpleLoader(yaml.SafeLoader):

@@ -142,6 +142,9 @@ def _server(url: str) -> Finding:
         with urllib.request.urlopen(address, timeout=SERVER_TIMEOUT_S) as answer:
             return Finding(what=url, state="ok", text=f"answers with HTTP {answer.status}")
     except urllib.error.HTTPError as error:
+        if error.code == 404:
+            cure = "the address usually ends with /v1, e.g. http://localhost:8000/v1"
+            return Finding(what=url, state="wrong", text="answers with HTTP 404 for /models", cure=cure)
         return Finding(what=url, state="ok", text=f"answers with HTTP {error.code}")
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)

@@ -296,7 +296,7 @@ def interbench_episode_finished(record: EpisodeRecord) -> None:
     Called: after an episode's record was written; in the engine's thread, so be quick.
     record: the finished episode, frozen.
     Returns: nothing; it cannot move a score.
-    Several plugins: all are called; one that raises is reported at the end of the run, with exit code 1 from our CLI.
+    Several plugins: all are called; one that raises is reported once at the end of the run.
     Since: 0.1
     """
 

@@ -79,9 +79,22 @@ class ItemReader:
             raw_question=self._stem(question, where),
             category=_optional(row, columns.category),
             cluster=_optional(row, self._options.cluster),
-            first_answer=_optional(row, columns.first_answer),
+            # an empty recorded answer is an unreadable one: asking the receiver instead would mix two models
+            first_answer=None if columns.first_answer is None else str(row.get(columns.first_answer) or ""),
             extra={name: str(row[name]) for name in columns.extra if row[name] is not None},
         )
+
+    def identity(self, doc_id: int) -> tuple[str, str | None, str | None]:
+        """Id, category and cluster of a row, also of one that cannot become an episode."""
+        row = self._data.rows[doc_id]
+        columns = self._columns
+        own_id = _optional(row, columns.id) or str(doc_id)
+        return own_id, _optional(row, columns.category), _optional(row, self._options.cluster)
+
+    def _shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What a prompt template sees of the row: everything but the answers."""
+        hidden = (self._columns.answer, self._columns.first_answer)
+        return {column: value for column, value in row.items() if column not in hidden}
 
     def _text(self, row: Mapping[str, Any], column: str, where: str) -> str:
         value = row.get(column)
@@ -122,7 +135,7 @@ class ItemReader:
             elif style.multi_image == "grid" and len(found) > 1:
                 labels = [f"image {number}" for number in range(1, len(found) + 1)]
                 found = (picture_grid(found, labels, max_side=style.max_side, where=where),)
-            prompt = render(self._prompt, "question", question=question, options=options, row=row)
+            prompt = render(self._prompt, "question", question=question, options=options, row=self._shown(row))
             return (*found, prompt), question, options
         texts = numbered_texts(question, options)
         named = tuple(self._named_picture(row, number, where) for number in texts.numbers)
@@ -130,7 +143,7 @@ class ItemReader:
         row = {**row, self._columns.question: texts.question}
         if self._columns.options is not None:
             row[self._columns.options] = list(texts.options.values())
-        prompt = render(self._prompt, "question", question=texts.question, options=texts.options, row=row)
+        prompt = render(self._prompt, "question", question=texts.question, options=texts.options, row=self._shown(row))
         grid = partial(picture_grid, max_side=style.max_side, where=where)
         try:
             return placed(prompt, named, style.multi_image, grid=grid), texts.question, texts.options

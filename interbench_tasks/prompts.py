@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import jinja2
+import jinja2.meta
 
 from interbench_tasks.errors import InterbenchError
 
@@ -31,3 +32,12 @@ def render(template: str, prompt_name: str, **values: object) -> str:
         return _compiled(template).render(**values)
     except jinja2.UndefinedError as error:
         raise PromptError(f"prompts.{prompt_name}: {error}; there is: {', '.join(sorted(values))}") from error
+
+
+def variables_in(template: str) -> set[str]:
+    """The names that a template needs from outside.
+
+    >>> sorted(variables_in("{{ question }} {% for x in options %}{{ x }}{% endfor %}"))
+    ['options', 'question']
+    """
+    return set(jinja2.meta.find_undeclared_variables(jinja2.Environment(autoescape=False).parse(template)))

@@ -89,7 +89,8 @@ def _user_data() -> str:
     found = settings.local_data()
     if found is None:
         raise DataError(
-            f"this task reads your own file: set the environment variable {USER_DATA} to a .jsonl or .parquet file,\n"
+            f"this task reads your own file: set the environment variable {USER_DATA} to a .jsonl, .json, .csv or\n"
+            "  .parquet file, or to a folder saved by datasets,\n"
             "  or make a task of your own: interbench new-task --from interfeedback_local --name my_task --data FILE"
         )
     if not Path(found).expanduser().exists():

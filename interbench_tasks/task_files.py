@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from interbench_tasks.config import FORBIDDEN_KEYS, TaskOptions, config_from_file, task_options_from
-from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem, near_miss
+from interbench_tasks.config import TASK_KEYS, CommonOptions, TaskOptions, config_from_file, task_options_from
+from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem
 from interbench_tasks.items import ItemReader, named_columns
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
@@ -79,13 +79,6 @@ def data_of(config: Mapping[str, Any], path: Path) -> DataSet:
     return load_rows(str(config["dataset_path"]), name=config.get("dataset_name"), split=split, options=options)
 
 
-KNOWN_KEYS = (
-    "task", "task_alias", "class", "include", "dataset_path", "dataset_name", "dataset_kwargs", "test_split",
-    "validation_split", "generation_kwargs", "metadata", "tag", "lmms_eval_specific_kwargs",
-    "model_specific_generation_kwargs",
-)  # fmt: skip
-
-
 def _harness_problems(config: Mapping[str, Any]) -> list[Problem]:
     problems = []
     name = config.get("task")
@@ -97,13 +90,6 @@ def _harness_problems(config: Mapping[str, Any]) -> list[Problem]:
         problems.append(Problem(key="class", message=f" must be {TASK_CLASS}, got {config.get('class')!r}"))
     if not config.get("dataset_path"):
         problems.append(Problem(key="dataset_path", message=" is missing"))
-    for key in config:
-        if key not in KNOWN_KEYS and key not in FORBIDDEN_KEYS:
-            problems.append(
-                Problem(
-                    key=key, message=f" is no known key{near_miss(key, KNOWN_KEYS)}", allowed=tuple(sorted(KNOWN_KEYS))
-                )
-            )
     return problems
 
 
@@ -132,6 +118,9 @@ def new_task_file(
             block.pop(key, None)
     if columns or not same:
         block["columns"] = {**(block.get("columns", {}) if same else {}), **columns}
+    files = (config.get("dataset_kwargs") or {}).get("data_files")
+    if isinstance(files, str) and not Path(files).is_absolute():  # the copy may lie anywhere
+        config["dataset_kwargs"] = {**config["dataset_kwargs"], "data_files": str((source.parent / files).resolve())}
     target.parent.mkdir(parents=True, exist_ok=True)
     header = f"# Made by `interbench new-task` from {source.stem}; check it with: interbench check {target.name}\n"
     target.write_text(header + _as_yaml(config), encoding="utf-8")
@@ -158,8 +147,29 @@ def _data_keys(data: Path) -> dict[str, Any]:
 
 
 def _as_yaml(config: Mapping[str, Any]) -> str:
-    order = [*[key for key in KNOWN_KEYS if key in config], *[key for key in config if key not in KNOWN_KEYS]]
+    order = [*[key for key in TASK_KEYS if key in config], *[key for key in config if key not in TASK_KEYS]]
     content = {key: config[key] for key in order if key != "class" and config[key] is not None}
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
     first, rest = text.split("\n", 1)
     return f"{first}\nclass: {config['class']}\n{rest}"
+
+
+def mapping_text(path: Path) -> str:
+    """What becomes of the data's columns, so that a picture column under another name is not missed.
+
+    Raises: ConfigError or DataError as `check_task_file` does.
+    """
+    config = config_from_file(path)
+    common = CommonOptions.model_validate(
+        {key: value for key, value in config["metadata"]["interbench"].items() if key in CommonOptions.model_fields}
+    )
+    data = data_of(config, path)
+    episode = ItemReader(data, common).episode(0, 0)
+    pictures = len(episode.question.pictures)
+    shown = f"{pictures} picture{'s' * (pictures > 1)}" if pictures else "no picture"
+    options = f"{len(episode.options)} options" if episode.options else "no options (its answer is compared as a text)"
+    columns = common.columns.model_dump()
+    used = {column for value in [*columns.values(), common.cluster] for column in named_columns(value)}
+    unused = sorted(set(data.rows.features) - used)
+    lines = [f"  first item: {shown}, {options}"]
+    return "\n".join([*lines, f"  columns that nothing uses: {', '.join(unused)}"] if unused else lines)

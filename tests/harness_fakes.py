@@ -123,10 +123,10 @@ def question_rows(n: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def cli_args(output_path: Path, **more: Any) -> SimpleNamespace:
+def cli_args(output_path: Path | None, **more: Any) -> SimpleNamespace:
     """What the harness's command line hands to its evaluator; the default tags are the command line's own."""
     values = {
-        "output_path": str(output_path),
+        "output_path": str(output_path) if output_path else None,
         "process_with_media": False,
         "reasoning_tags": '[["<think>", "</think>"], ["<reasoning>", "</reasoning>"]]',
         "model": "fake",

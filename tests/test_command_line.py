@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from interbench_tasks import __version__
 from interbench_tasks.cli import app, main
+from interbench_tasks.runs.folder import RunFolder
 from interbench_tasks.task_files import own_tasks
 from tests.servers.openai_server import OpenAIServer
 
@@ -54,6 +55,32 @@ def test_a_new_task_is_self_contained_and_ready(tmp_path, data):
     assert "class: !function interbench_tasks.harness.task.InteractiveTask" in written
     code, text = interbench("check", tmp_path / "tasks" / "my_task.yaml")
     assert (code, "ok (protocol feedback_loop" in text) == (0, True)
+
+
+def test_a_copy_of_a_task_with_its_own_data_may_lie_anywhere(tmp_path):
+    code, text = interbench("new-task", "--name", "my_demo", "--from", "interfeedback_demo", "--out", tmp_path)
+    assert code == 0, text
+    assert interbench("check", tmp_path / "my_demo.yaml")[0] == 0
+
+
+def test_score_says_where_a_run_was_stopped(tmp_path):
+    from tests.test_runs import MANIFEST, record
+
+    folder = RunFolder(tmp_path)
+    folder.append(record(0))
+    folder.finish()
+    folder.write_json("manifest.json", MANIFEST | {"data": {"n_episodes": 3}})
+    code, text = interbench("score", tmp_path)
+    assert (code, "UNFINISHED: only 1 of 3 episodes are here" in text) == (0, True)
+
+
+def test_check_shows_what_becomes_of_the_columns(tmp_path):
+    data = tmp_path / "mine.jsonl"
+    data.write_text(json.dumps({"question": "?", "answer": "y", "picture": "a.png", "choices": ["x", "y"]}) + "\n")
+    code, text = interbench("new-task", "--name", "my_task", "--data", data, "--out", tmp_path)
+    assert code == 0
+    assert "first item: no picture, no options (its answer is compared as a text)" in text
+    assert "columns that nothing uses: choices, picture" in text
 
 
 def test_a_new_task_with_missing_columns_says_what_there_is(tmp_path, data):

@@ -85,6 +85,31 @@ def test_a_wrong_value_names_file_key_value_and_near_miss(block, expected):
     assert expected in text
 
 
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ({"prompts": {"simpel": "x"}}, "prompts.simpel is no known key (did you mean 'simple'?)"),
+        (
+            {"prompts": {"simple": "{{ anwser }}"}},
+            "prompts.simple uses 'anwser', which does not exist there (did you mean",
+        ),
+        ({"prompts": {"question": "{{ answer }}"}}, "prompts.question uses 'answer', which does not exist there"),
+        ({"roles": {"provider": "simulated:x,sovle=1"}}, "metadata.interbench.roles.provider: "),
+        ({"roles": {"provider": "openai:x@http://localhost:1/v1,temprature=0"}}, "temprature"),
+    ],
+)
+def test_what_would_only_fail_after_something_was_paid_is_found_before(block, expected):
+    assert expected in error_of(config(**block))
+
+
+def test_a_missing_key_is_a_matter_of_the_machine_that_runs():
+    assert options_of(config(roles={"provider": "openai:gpt-4o"})).roles["provider"].words.model == "gpt-4o"
+
+
+def test_top_level_keys_that_the_harness_would_ignore_are_refused():
+    assert "process_docs is no known key" in error_of(config() | {"process_docs": "x"})
+
+
 def test_allowed_values_are_listed():
     assert "allowed: choice, choice_or_exact" in error_of(config(verifier="x"))
 

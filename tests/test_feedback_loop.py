@@ -131,6 +131,24 @@ def test_failed_feedback_is_kept_and_is_no_wrong_answer():
     assert record.usage()["provider"].calls == 2
 
 
+def test_feedback_that_raises_fails_its_arm_only():
+    class Broken(Hint):
+        async def give(self, episode, turn, provider):
+            raise KeyError("api_key=sk-test-0123456789abcdef")
+
+    feedback = {"broken": Broken("broken"), "simple": Hint("simple")}
+    record, _ = play(by_round("A", "B"), arms=("broken", "simple"), feedback=feedback)
+    assert {end.branch: end.reason for end in record.ends} == {"broken": "feedback_failed", "simple": "solved"}
+    assert "feedback 'broken' raised KeyError" in record.ends[0].feedback.reply.error
+    assert "0123456789abcdef" not in record.ends[0].feedback.reply.error
+
+
+def test_an_empty_recorded_answer_is_unreadable_and_the_receiver_is_not_asked():
+    record, roles = play("B", episode=make_episode(first_answer=""))
+    assert record.stop_reason == "invalid"
+    assert roles.receiver.asked == []
+
+
 def test_recorded_first_answers_cost_nothing():
     episode = make_episode(first_answer="A")
     record, roles = play(lambda asked: "B", episode=episode)

@@ -6,9 +6,12 @@ import asyncio
 import io
 import json
 import re
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
+from loguru import logger
 from PIL import Image
 
 from interbench_tasks.errors import HarnessError
@@ -108,6 +111,86 @@ def test_a_summary_that_quotes_tags_reaches_its_own_episode(tmp_path):
     assert len(results["samples"]["bridge_task"]) == 2
     for sample in results["samples"]["bridge_task"]:
         assert json.loads(sample["filtered_resps"][0])["first"] is not None
+
+
+def test_tags_in_a_summary_are_not_cut_out(tmp_path):
+    """Ids and categories travel in the string that the harness would strip of think tags."""
+    tagged = "<think>c</think><reasoning>d</reasoning>"
+    write_task(tmp_path, [row | {"category": tagged} for row in question_rows(2)])
+    results = evaluate(ChatModel(always("Answer: B")), tmp_path, log_samples=True)
+    for sample in results["samples"]["bridge_task"]:
+        assert sample["N"]["summaries"][0]["category"] == tagged
+        assert "<" not in sample["filtered_resps"][0]
+
+
+@pytest.mark.parametrize("result", ["", None, "{}", "[]", "not json", '{"doc_id": 1}', 7])
+def test_an_odd_result_never_loses_the_other_tasks(tmp_path, result):
+    from interbench_tasks.config import config_from_file
+    from interbench_tasks.harness.task import InteractiveTask
+
+    config = config_from_file(write_task(tmp_path, question_rows(1)))
+    task = InteractiveTask(config=config)
+    assert task.process_results({}, [result]) == {"N": {"summaries": []}}
+
+
+def test_a_summary_that_the_metrics_cannot_read_is_told_and_not_raised(tmp_path):
+    from interbench_tasks.config import config_from_file
+    from interbench_tasks.harness.task import InteractiveTask
+
+    task = InteractiveTask(config=config_from_file(write_task(tmp_path, question_rows(1))))
+    row = task.process_results({}, ['{"doc_id": 0, "repeat": 0}'])
+    assert list(row) == ["N"]
+    assert task.aggregation()["N"]([row["N"]]) == 1
+
+
+def failing(role: str):
+    """An answer in which one role's calls fail; the receiver is told from the provider by its model."""
+
+    def answer(conversation):
+        if role == "arm" and len(conversation) > 1:
+            return ""
+        return "Answer: A"
+
+    return answer
+
+
+@pytest.fixture
+def said():
+    """What is logged, as `LEVEL text` lines."""
+    lines: list[str] = []
+    sink = logger.add(lines.append, format="{level} {message}", level="INFO")
+    yield lines
+    logger.remove(sink)
+
+
+def test_calls_that_failed_anywhere_are_told_loudly(tmp_path, monkeypatch, said):
+    write_task(tmp_path, question_rows(3))
+    evaluate(ChatModel(failing("arm")), tmp_path)
+    assert re.search(r"ERROR interbench: 3 of 3 episodes \(100.0%\) have no score, or not in every arm", "".join(said))
+    said.clear()
+    monkeypatch.setenv("INTERBENCH_PROVIDER", "simulated:dead,fail=1")
+    evaluate(ChatModel(failing("none")), tmp_path)
+    assert re.search(r"ERROR interbench: 3 of 3 episodes", "".join(said))
+
+
+def test_few_failures_are_a_warning_and_none_are_silent(tmp_path, said):
+    write_task(tmp_path, question_rows(30), extra="    max_failed_share: 0.5\n")
+    evaluate(ChatModel(lambda c: "" if number_in(c[0]["text"]) == 1 else "Answer: B"), tmp_path)
+    assert re.search(r"WARNING interbench: 1 of 30 episodes", "".join(said))
+    assert "ERROR" not in "".join(said)
+
+
+def test_a_real_receiver_with_a_simulated_provider_is_warned_about(tmp_path, said):
+    write_task(tmp_path, question_rows(1))
+    evaluate(ChatModel(always("Answer: B")), tmp_path)
+    assert "provider was a simulation" in "".join(said)
+
+
+def test_without_an_output_path_the_folder_is_told(tmp_path, said, monkeypatch):
+    monkeypatch.setenv("INTERBENCH_RUNS", str(tmp_path / "runs"))
+    write_task(tmp_path, question_rows(1))
+    evaluate(ChatModel(always("Answer: B")), tmp_path, args=cli_args(None))
+    assert re.search(rf"WARNING interbench: no --output_path.*{tmp_path / 'runs'}", "".join(said))
 
 
 def test_a_metric_that_no_doc_has_is_absent(tmp_path):
@@ -237,6 +320,13 @@ def test_the_harness_cache_changes_nothing(tmp_path, monkeypatch):
         )
         counts.append((len(model.conversations), results["accuracy"]))
     assert counts == [(9, 0.0), (9, 0.0)]
+    kept = [path for path in (tmp_path / "cache").rglob("*.db")]
+    assert kept
+    for path in kept:
+        with closing(sqlite3.connect(path)) as cache:
+            tables = [name for (name,) in cache.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            assert "responses" in tables
+            assert cache.execute("SELECT count(*) FROM responses").fetchone() == (0,)
 
 
 def test_predict_only_keeps_the_transcript_and_computes_nothing(tmp_path):

@@ -86,6 +86,30 @@ def test_a_list_of_pictures_in_one_column():
     assert [p.data for p in reader([row]).episode(0, 0).question.pictures] == [png("red"), png("blue")]
 
 
+def test_an_empty_recorded_answer_stays_recorded():
+    rows = [ROW | {"id": "a", "first": None}, ROW | {"id": "b", "first": "A"}]
+    made = reader(rows, columns={"first_answer": "first"})
+    assert [made.episode(i, 0).first_answer for i in (0, 1)] == ["", "A"]
+
+
+def test_a_prompt_never_sees_the_answers():
+    row = ROW | {"first": "A", "hint": "h"}
+    prompts = {"question": "{{ row | list | sort | join(' ') }}"}
+    episode = reader([row], prompts=prompts, columns={"first_answer": "first"}).episode(0, 0)
+    assert episode.question.text == "category hint id options question"
+
+
+def test_a_row_that_cannot_be_played_still_has_its_category():
+    assert reader([{"id": "q", "category": "c", "question": None, "answer": "x"}]).identity(0) == ("q", "c", None)
+
+
+def test_pictures_are_made_smaller_where_the_yaml_says_so(tmp_path):
+    (tmp_path / "a.png").write_bytes(png(size=(80, 40)))
+    pictures = {"max_side": 20, "root": str(tmp_path)}
+    (picture,) = reader([ROW | {"image": "a.png"}], pictures=pictures).episode(0, 0).question.pictures
+    assert (picture.width, picture.height) == (20, 10)
+
+
 def test_a_missing_picture_names_row_and_column(tmp_path):
     with pytest.raises(PictureError, match=r"data\.jsonl, row 0, column image"):
         reader([ROW | {"image": "nowhere.png"}], folder=tmp_path).episode(0, 0)

@@ -85,6 +85,16 @@ def test_what_raises_while_registering_is_kept_and_told_by_the_task(problems, mo
         InteractiveTask(config={"task": "x"})
 
 
+def test_a_stranger_who_takes_our_method_name_later_is_found(problems, monkeypatch):
+    from lmms_eval.api.model import lmms
+
+    from interbench_tasks.harness.task import InteractiveTask
+
+    monkeypatch.setattr(lmms, "generate_until_interbench", lambda self, requests: [])
+    with pytest.raises(HarnessError, match="another plugin took generate_until_interbench after us"):
+        InteractiveTask(config={"task": "x"})
+
+
 def test_the_users_own_folders_come_before_ours():
     from lmms_eval.tasks import TaskManager
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interbench_tasks import settings
 from interbench_tasks.records import Reply
+from interbench_tasks.redaction import redact
 
 MOST_CHARACTERS = 500
 
@@ -21,9 +21,7 @@ def text_of_failure(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - a stranger's error class may fail at its own text; the kind is still worth knowing
         said = ""
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    for secret in settings.secret_values():  # before cutting, or a piece of a key would survive
-        text = text.replace(secret, "[redacted]")
-    text = " ".join(text.split())
+    text = " ".join(redact(text).split())  # before cutting, or a piece of a key would survive
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 

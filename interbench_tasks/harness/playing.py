@@ -58,10 +58,11 @@ def play_task(
         world_size=world_size,
         stop_reason=budget_used_up,
     )
+    receiver = receiver_from(lm, args)
     try:
         played = play_run(
             plan,
-            receiver=receiver_from(lm, args),
+            receiver=receiver,
             manager=manager,
             offers=offers,
             harness_model=harness_model_from,
@@ -70,8 +71,18 @@ def play_task(
     except KeyboardInterrupt:
         logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
         raise
-    _say(played, options, len(wanted))
+    _say(played, options, len(wanted), output_path)
+    _say_what_is_simulated(receiver, options)
     return played
+
+
+def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
+    simulated = [name for name, role in options.roles.items() if role.words.backend == "simulated"]
+    if simulated and not getattr(receiver, "simulated", False):
+        logger.warning(
+            f"interbench: {', '.join(simulated)} was a simulation, so the numbers after feedback say nothing about "
+            f"{receiver.name}; name a real model, e.g. {settings.role_variable(simulated[0])}=openai:gpt-4o-2024-08-06"
+        )
 
 
 def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401 - the harness is untyped
@@ -112,6 +123,9 @@ def harness_model_from(role: Role) -> BatchedModel:
     options = dict(role.words.options)
     try:
         lm = get_model(role.words.model)(**options)
+        _refuse_lockstep(lm)
+    except HarnessError:
+        raise
     except Exception as error:
         raise HarnessError(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}") from error
     _close_idle_connections(lm)
@@ -132,12 +146,16 @@ def _parsed(model_args: object) -> dict[str, Any]:
     return parsed
 
 
+WEIGHTS = ("pretrained", "model", "model_path", "model_base", "peft", "lora_path")
+"""Model arguments that may name a local folder of weights; a cache folder is none."""
+
+
 def _fingerprint(model: str, model_args: Mapping[str, Any]) -> str:
     """What tells this model's replies from another's; weights in a local folder count by their files.
 
     Without that, a new checkpoint in the same folder would be given the replies of the old one.
     """
-    files = [part for value in model_args.values() for part in _files_of(value)]
+    files = [part for key in WEIGHTS for part in _files_of(model_args.get(key))]
     digest = hashlib.sha256("\n".join(files).encode()).hexdigest()[:16] if files else ""
     return redact(f"harness:{model}:{sorted(model_args.items())}:{digest}")
 
@@ -181,8 +199,10 @@ def _limits_class(client_class: type) -> Any:  # noqa: ANN401 - httpx or httpx2,
     return importlib.import_module(base.__module__.partition(".")[0]).Limits
 
 
-def _say(played: PlayedRun, options: TaskOptions, n_wanted: int) -> None:
+def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: str | None) -> None:
     report = played.report
+    if not output_path:
+        logger.warning(f"interbench: no --output_path was given: transcripts and metrics are in {played.folder}")
     logger.info(
         f"interbench: {report.calls} calls made ({report.failed_calls} failed), {report.ledger_hits} replies from the "
         f"ledger ({settings.ledger_folder() or 'off'}), {report.wall_s:.1f} s"
@@ -201,6 +221,6 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int) -> None:
     level = "ERROR" if share > options.common.max_failed_share else "WARNING"
     logger.log(
         level,
-        f"interbench: {played.n_failed} of {n_wanted} episodes ({share:.1%}) have no score: {told}. "
-        f"They are unscored, not wrong; see {played.folder}",
+        f"interbench: {played.n_failed} of {n_wanted} episodes ({share:.1%}) have no score, or not in every arm: "
+        f"{told}. They are unscored, not wrong; see {played.folder}",
     )

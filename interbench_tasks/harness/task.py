@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
 from lmms_eval.api.task import ConfigurableMessagesTask
 from loguru import logger
 
@@ -16,7 +18,7 @@ from interbench_tasks import settings
 from interbench_tasks.config import task_options_from
 from interbench_tasks.errors import HarnessError, InterbenchError
 from interbench_tasks.harness.playing import play_task
-from interbench_tasks.harness.registration import REQUEST_TYPE, registration_problems
+from interbench_tasks.harness.registration import OWNER, REQUEST_TYPE, registration_problems
 from interbench_tasks.items import ItemReader, picture_columns
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -143,7 +145,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         summaries = [_summary_from(result) for result in _flat(results)]
         row: dict[str, Any] = {ALL_ROWS: {"summaries": [summary for summary in summaries if summary is not None]}}
         for summary in row[ALL_ROWS]["summaries"]:
-            contributions = self._metric_set.contributions(summary)
+            contributions = self._contributions(summary)
             for name in self._metric_set.headline(list(contributions)):
                 if name == "n":
                     continue  # the same number as ALL_ROWS
@@ -151,6 +153,14 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
                 for sibling in [] if is_count(name) else SIBLINGS:
                     row.setdefault(name + sibling, {})
         return row
+
+    def _contributions(self, summary: Mapping[str, Any]) -> dict[str, float]:
+        try:
+            found = dict(self._metric_set.contributions(summary))
+        except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
+            logger.error(f"interbench: {self._where}: metrics of episode {summary.get('id')} failed: {error!r}")
+            return {}
+        return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
         """Metric -> function of the harness's items. The table is made once, of all rows; the others are looked up."""
@@ -172,7 +182,12 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         """The number of episodes; makes the table and writes `metrics.json` on the way."""
         summaries = [summary for item in items for summary in item["summaries"]]
         summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
-        self._table = dict(self._metric_set.table(summaries))
+        try:
+            self._table = _finite(self._metric_set.table(summaries))
+        except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
+            logger.error(f"interbench: {self._where}: the metrics cannot be computed: {error!r}")
+            self._table = {}
+            return len(summaries)
         if self._run_path is not None:
             try:
                 merge_ranks(self._run_path)
@@ -192,12 +207,19 @@ def is_count(name: str) -> bool:
     return name == "n" or name.startswith("n_")
 
 
+def _finite(table: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The table without undefined values: the harness's results must hold no NaN."""
+    return {name: estimate for name, estimate in table.items() if math.isfinite(estimate.value)}
+
+
 def _looked_up(value: float | int, items: Sequence[Any]) -> float | int:
     return value
 
 
 def _refuse_a_broken_bridge() -> None:
-    problems = registration_problems()
+    problems = list(registration_problems())
+    if getattr(getattr(lmms, REQUEST_TYPE, None), OWNER, None) is None and not problems:
+        problems = [f"another plugin took {REQUEST_TYPE} after us; uninstall it to use our tasks"]
     if problems:
         raise HarnessError("Interbench could not be set up in lmms-eval: " + "; ".join(problems))
     unknown = settings.unknown_variables()
@@ -230,4 +252,4 @@ def _summary_from(result: object) -> dict[str, Any] | None:
         summary = json.loads(result)
     except ValueError:
         return None
-    return summary if isinstance(summary, dict) else None
+    return summary if isinstance(summary, dict) and {"doc_id", "repeat"} <= summary.keys() else None

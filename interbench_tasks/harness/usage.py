@@ -17,6 +17,7 @@ class Reported:
         self.fingerprint = backend.fingerprint
         self.max_concurrency: int = getattr(backend, "max_concurrency", 16)
         self.simulated: bool = getattr(backend, "simulated", False)
+        self.person: bool = getattr(backend, "person", False)
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from interbench_tasks.records import (
     Usage,
     history,
 )
+from interbench_tasks.redaction import redact
 
 RECORDED = "recorded"
 """Model name of a first answer that came with the data set."""
@@ -180,7 +181,12 @@ class FeedbackLoop:
             branch=arm,
             round=number,
         )
-        return await self._parts.feedback_providers[arm].give(episode, last, provider)
+        try:
+            return await self._parts.feedback_providers[arm].give(episode, last, provider)
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; this arm fails, what was paid for stays
+            why = redact(f"feedback '{arm}' raised {error!r}")[:500]
+            failed = Reply(text="", status="error", error=why, usage=Usage())
+            return Feedback(text="", kind=arm, author=provider.name, status="failed", reply=failed)
 
     async def _judge(self, episode: Episode, reply: Reply) -> Judgement | None:
         if not reply.usable:

@@ -36,12 +36,13 @@ def manifest_from(
     options: TaskOptions,
     models: Mapping[str, Mapping[str, str]],
     source: str,
-    n_episodes: int,
+    n_episodes: int | None,
     run_id: str,
 ) -> dict[str, Any]:
     """The manifest of one run and task, without any secret.
 
-    Args: models = role -> {name, fingerprint}; source = file or hub id of the data set.
+    Args: models = role -> {name, fingerprint}; source = file or hub id of the data set; n_episodes = None
+            where several ranks share them.
     """
     content = {
         "schema": SCHEMA,

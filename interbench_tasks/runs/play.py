@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pluggy
 
 from interbench_tasks import settings
-from interbench_tasks.config import HARNESS_BACKEND, Role, TaskOptions
+from interbench_tasks.config import HARNESS_BACKEND, Role, TaskOptions, backend_from
 from interbench_tasks.engine import BatchedModel, Engine, EngineReport
-from interbench_tasks.errors import BackendError, InterbenchError
+from interbench_tasks.errors import InterbenchError
 from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Parts, RoleClient
 from interbench_tasks.images import Picture
 from interbench_tasks.items import ItemReader
@@ -55,7 +55,7 @@ class PlayedRun:
     report: EngineReport
     folder: Path
     n_failed: int
-    """Episodes that failed or were never started."""
+    """Episodes in which something failed (a call of any role too), or that were never started."""
     errors: Mapping[str, int]
     """Error text -> number of episodes."""
     watcher_errors: tuple[str, ...] = ()
@@ -78,14 +78,15 @@ class _Keeper:
     summaries: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
     errors: Counter[str] = field(default_factory=Counter)
     n_failed: int = 0
-    watcher_errors: list[str] = field(default_factory=list)
+    watcher_errors: Counter[str] = field(default_factory=Counter)
 
     def keep(self, record: EpisodeRecord) -> None:
         self.folder.append(record)
         self.summaries[(record.doc_id, record.repeat)] = self.metric_set.summary(record)
-        if record.status != "finished":
+        failures = failures_of(record)
+        if failures:
             self.n_failed += 1
-            self.errors[record.error or record.stop_reason] += 1
+            self.errors.update(failures)
         self._tell_watchers(record)
 
     def _tell_watchers(self, record: EpisodeRecord) -> None:
@@ -94,8 +95,16 @@ class _Keeper:
             try:
                 watcher.function(**arguments)
             except Exception as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
-                if len(self.watcher_errors) < 100:
-                    self.watcher_errors.append(f"plugin '{watcher.plugin_name}': {error!r}")
+                self.watcher_errors[redact(f"plugin '{watcher.plugin_name}': {error!r}")] += 1
+
+
+def failures_of(record: EpisodeRecord) -> set[str]:
+    """Why something of the episode has no score: itself, one of its replies, or feedback that could not be given."""
+    if record.status != "finished":
+        return {record.error or record.stop_reason}
+    failed = [turn.reply for turn in record.turns if not turn.reply.usable]
+    failed += [end.feedback.reply for end in record.ends if end.feedback is not None and end.feedback.reply is not None]
+    return {reply.error or "the provider gave no feedback" for reply in failed}
 
 
 def parts_from(options: TaskOptions, offers: Offers) -> Parts:
@@ -106,19 +115,6 @@ def parts_from(options: TaskOptions, offers: Offers) -> Parts:
         feedback_providers={arm: offers.feedback_providers[arm]() for arm in arms},
         prompts=options.common.prompts,
     )
-
-
-def backend_from(role: Role, offers: Offers) -> Backend:
-    """The backend of a role; it does not connect yet.
-
-    Raises: BackendError (MissingKeyError for a missing key) naming where the role was named.
-    """
-    try:
-        made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
-    except (InterbenchError, TypeError, ValueError) as error:
-        kind = type(error) if isinstance(error, InterbenchError) else BackendError
-        raise kind(f"{role.named_in}: {error}") from error
-    return made
 
 
 def play_run(
@@ -156,8 +152,9 @@ def play_run(
         made = harness_model(role) if role.words.backend == HARNESS_BACKEND else backend_from(role, offers)
         backends[name] = _in_engine(made, engine, lambda backend, name=name: reported(backend, name))  # type: ignore[misc]
     folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
+    manifest = _manifest(plan, backends)
     if plan.rank == 0:
-        folder.write_json(MANIFEST, _manifest(plan, backends))
+        folder.write_json(MANIFEST, manifest)
     metric_set: MetricSet = offers.metrics[plan.options.metrics](plan.options.protocol_options)
     keeper = _Keeper(folder=folder, metric_set=metric_set, manager=manager)
     try:
@@ -170,14 +167,14 @@ def play_run(
             ledger.close()
     left_out = {name: list(left) for name, backend in backends.items() if (left := getattr(backend, "left_out", ()))}
     if left_out and plan.rank == 0:
-        folder.write_json(MANIFEST, {**_manifest(plan, backends), "left_out": left_out})
+        folder.write_json(MANIFEST, {**manifest, "left_out": left_out})
     return PlayedRun(
         summaries=keeper.summaries,
         report=report,
         folder=plan.folder,
         n_failed=keeper.n_failed,
         errors=dict(keeper.errors),
-        watcher_errors=tuple(keeper.watcher_errors),
+        watcher_errors=tuple(f"{text} ({count} times)" for text, count in keeper.watcher_errors.items()),
         ledger_warnings=tuple(ledger.warnings) if ledger is not None else (),
     )
 
@@ -211,7 +208,8 @@ def _script(
 
 def _failed(plan: RunPlan) -> Callable[[Episode, str, Literal["failed", "skipped"]], EpisodeRecord]:
     def failed(episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
-        return _unplayed(plan, episode.doc_id, episode.repeat, why, status, episode)
+        identity = (episode.id, episode.category, episode.cluster)
+        return _unplayed(plan, episode.doc_id, episode.repeat, why, status, identity)
 
     return failed
 
@@ -243,27 +241,34 @@ class _Episodes:
         for doc_id, repeat in plan.wanted:
             stopped = plan.stop_reason()
             if stopped is not None:  # no picture is read for an episode that will not start
-                yield _unplayed(plan, doc_id, repeat, stopped, "skipped", None)
+                yield _unplayed(plan, doc_id, repeat, stopped, "skipped", reader.identity(doc_id))
                 continue
             try:
                 yield reader.episode(doc_id, repeat)
             except InterbenchError as error:
-                yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", None)
+                yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", reader.identity(doc_id))
 
 
 def _unplayed(
-    plan: RunPlan, doc_id: int, repeat: int, why: str, status: Literal["failed", "skipped"], episode: Episode | None
+    plan: RunPlan,
+    doc_id: int,
+    repeat: int,
+    why: str,
+    status: Literal["failed", "skipped"],
+    identity: tuple[str, str | None, str | None],
 ) -> EpisodeRecord:
+    """The record of an episode that was not played, or whose script raised; identity = id, category, cluster."""
+    episode_id, category, cluster = identity
     return EpisodeRecord(
         task=plan.task,
         protocol=plan.options.common.protocol,
-        episode_id=episode.id if episode is not None else str(doc_id),
+        episode_id=episode_id,
         doc_id=doc_id,
         repeat=repeat,
-        category=episode.category if episode is not None else None,
-        cluster=episode.cluster if episode is not None else None,
-        target=episode.target if episode is not None else "",
-        options=episode.options if episode is not None else {},
+        category=category,
+        cluster=cluster,
+        target="",
+        options={},
         status=status,
         stop_reason="not_started" if status == "skipped" else "episode_failed",
         error=why,
@@ -276,6 +281,6 @@ def _manifest(plan: RunPlan, backends: Mapping[str, Backend]) -> dict[str, Any]:
         options=plan.options,
         models={role: {"name": backend.name, "fingerprint": backend.fingerprint} for role, backend in backends.items()},
         source=plan.data.source,
-        n_episodes=len(plan.wanted),
+        n_episodes=len(plan.wanted) if plan.world_size == 1 else None,
         run_id=plan.run_id,
     )

@@ -1,8 +1,11 @@
 """The correctness bit and an explanation that the provider writes."""
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from interbench_tasks import Episode, Feedback, Message, Provider, Turn, render
 
-from .simple import sentence
+from .simple import Simple, sentence
 
 PROMPT = """You are helping a student with the question below (its pictures, if any, are above).
 
@@ -42,6 +45,12 @@ class Detail:
     Source: InterFeedback (arXiv 2502.15027v3), "detail feedback": correctness signal and the provider's explanation;
     the policy sees the receiver's output and its correctness.
     """
+
+    prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {
+        **Simple.prompt_variables,
+        "detail": ("question", "options", "answer", "solution", "target"),
+    }
+    """The prompts that a YAML may replace, and what each may name."""
 
     async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
         """Asks the provider once; `failed` where nothing usable came back."""

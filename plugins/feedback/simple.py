@@ -1,5 +1,8 @@
 """The correctness bit in one fixed sentence."""
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from interbench_tasks import Episode, Feedback, Provider, Turn, render
 
 PROMPT = "Your previous answer is incorrect. Try again, and end with an answer in the same format."
@@ -17,6 +20,9 @@ class Simple:
 
     Source: InterFeedback (arXiv 2502.15027v3), "simple feedback": the correctness signal only.
     """
+
+    prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {"simple": ("question", "options", "answer")}
+    """The prompts that a YAML may replace, and what each may name."""
 
     async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
         """The same sentence for every wrong reply; no model is asked."""
