@@ -120,7 +120,7 @@ def _local_path(path: str) -> Path | None:
 def _json_lines(file: Path) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = []
     try:
-        with file.open(encoding="utf-8") as lines:
+        with file.open(encoding="utf-8-sig") as lines:  # Windows tools write a byte order mark
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     rows.append(_json_row(file, number, line))
