@@ -258,3 +258,9 @@ def test_an_offline_hub_data_set_says_what_was_wanted_and_how_to_get_a_copy():
 def test_a_missing_file_is_named():
     with pytest.raises(DataError, match=r"data file nowhere\.parquet not found"):
         load_rows("nowhere.parquet", name=None, split="test", options={})
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_not_matter(tmp_path):
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b'\xef\xbb\xbf{"question": "a"}\r\n{"question": "b"}\r\n')
+    assert [row["question"] for row in load_rows(str(file), name=None, split="test", options={}).rows] == ["a", "b"]
