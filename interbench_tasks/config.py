@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prompts import variables_in
 from interbench_tasks.records import GenerationSettings
+from interbench_tasks.redaction import redact
 from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
 
 KEY = "metadata.interbench"
@@ -144,11 +145,11 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     problems += [*_forbidden_keys(config), *_unknown_keys(config)]
     if not isinstance(raw, Mapping):
         problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
-        raise ConfigError(where, problems)
+        raise _error(where, problems)
     protocol = raw.get("protocol")
     if not isinstance(protocol, str) or protocol not in offers.protocols:
         problems.append(_unknown(f"{KEY}.protocol", protocol, offers.protocols))
-        raise ConfigError(where, problems)
+        raise _error(where, problems)
     options_model = offers.protocols[protocol].Options
     common, own = _split(raw, options_model, problems)
     common_options = _validated(CommonOptions, common, problems)
@@ -161,7 +162,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         wanted = offers.protocols[protocol].roles
         roles = _roles(common_options.roles, wanted, offers, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
-        raise ConfigError(where, problems)
+        raise _error(where, problems)
     return TaskOptions(
         where=where,
         common=common_options,
@@ -171,6 +172,11 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         receiver_settings=receiver_settings,
         version=str(metadata.get("version", "")) if isinstance(metadata, Mapping) else "",
     )
+
+
+def _error(where: str, problems: Sequence[Problem]) -> ConfigError:
+    """All problems as one error; a key that somebody wrote into a YAML is not shown."""
+    return ConfigError(where, [replace(problem, message=redact(problem.message)) for problem in problems])
 
 
 def _unknown(key: str, value: object, allowed: Mapping[str, object] | Sequence[str]) -> Problem:
@@ -420,6 +426,11 @@ def _config_from_file(path: Path, trail: tuple[Path, ...]) -> dict[str, Any]:
         raise ConfigError(str(path), [Problem(key="file", message=f" holds no mapping, got {loaded!r}")])
     includes = loaded.pop("include", [])
     merged: dict[str, Any] = {}
-    for include in reversed([includes] if isinstance(includes, str) else list(includes)):
+    names = [includes] if isinstance(includes, str) else includes
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(
+            str(path), [Problem(key="include", message=f" must be a file or a list of files, got {includes!r}")]
+        )
+    for include in reversed(names):
         merged.update(_config_from_file((path.parent / include), (*trail, path)))
     return {**merged, **loaded}

@@ -102,6 +102,11 @@ def test_what_would_only_fail_after_something_was_paid_is_found_before(block, ex
     assert expected in error_of(config(**block))
 
 
+def test_a_key_written_into_a_yaml_is_not_shown():
+    assert "1234567890" not in error_of(config(verifier="openai:m,api_key=sk-secret-1234567890"))
+    assert "pw12345" not in error_of(config(verifier="openai:m@http://user:pw12345@host/v1"))
+
+
 def test_a_missing_key_is_a_matter_of_the_machine_that_runs():
     assert options_of(config(roles={"provider": "openai:gpt-4o"})).roles["provider"].words.model == "gpt-4o"
 
@@ -188,6 +193,7 @@ def test_a_later_include_does_not_win_over_an_earlier_one(tmp_path):
         ("a: [", "is no valid YAML"),
         ("- 1\n", "holds no mapping"),
         ("include: nowhere.yaml\n", "cannot be read"),
+        ("include: 5\n", "include must be a file or a list of files, got 5"),
         ("include: top.yaml\n", "includes itself"),
     ],
 )

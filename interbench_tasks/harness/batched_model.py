@@ -159,7 +159,7 @@ def reply_from(output: object) -> Reply:
         return Reply(
             text="", status="error", error=f"the backend returned no text but {type(text).__name__}", usage=usage
         )
-    if text.startswith(FAILURE_TEXTS):
+    if text.lstrip().startswith(FAILURE_TEXTS):
         return Reply(text="", status="error", error=redact(text)[:500], usage=usage)
     if text == "":
         why = "the backend returned an empty text, which many backends do for any error; see its log"
