@@ -22,6 +22,7 @@ from interbench_tasks.hookspecs import (
     hookimpl,
 )
 from interbench_tasks.prompts import render
+from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import (
     BranchEnd,
     Episode,
@@ -75,4 +76,5 @@ __all__ = [
     "history",
     "hookimpl",
     "render",
+    "without_reasoning",
 ]

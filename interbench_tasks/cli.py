@@ -70,11 +70,11 @@ def score(
         manifest = read_json(folder / MANIFEST)
         models = manifest["models"]
         names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
-        wanted, found = manifest["data"]["n_episodes"], metrics["metrics"].get("n", {}).get("value", 0)
-        if wanted is not None and found < wanted:
+        found, wanted = metrics["episodes"]["found"], metrics["episodes"]["wanted"]
+        if not metrics["finished"]:
             typer.echo(
-                f"UNFINISHED: only {found:.0f} of {wanted} episodes are here. What ends first is no fair sample (right "
-                "answers end early): run the same command again before you use these numbers."
+                f"UNFINISHED: only {found} of {'?' if wanted is None else wanted} episodes are here. What ends first "
+                "is no fair sample (right answers end early): run the same command again before you use these numbers."
             )
         typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
         for category, table in metrics["categories"].items() if categories else ():

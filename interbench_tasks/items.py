@@ -80,8 +80,8 @@ class ItemReader:
             category=_optional(row, columns.category),
             cluster=_optional(row, self._options.cluster),
             # an empty recorded answer is an unreadable one: asking the receiver instead would mix two models
-            first_answer=None if columns.first_answer is None else str(row.get(columns.first_answer) or ""),
-            extra={name: str(row[name]) for name in columns.extra if row[name] is not None},
+            first_answer=None if columns.first_answer is None else self._text(row, columns.first_answer, where),
+            extra={name: str(row[name]) for name in columns.extra if row.get(name) is not None},
         )
 
     def identity(self, doc_id: int) -> tuple[str, str | None, str | None]:
@@ -100,6 +100,8 @@ class ItemReader:
         value = row.get(column)
         if value is None:
             raise DataError(f"{where}, column {column}: is empty")
+        if isinstance(value, list | tuple | dict) or value != value:  # NaN is how an empty number comes out of CSV
+            raise DataError(f"{where}, column {column}: must be one text or number, got {value!r}")
         return str(value)
 
     def _read_options(self, row: Mapping[str, Any], where: str) -> dict[str, str]:
@@ -186,7 +188,7 @@ class ItemReader:
 def _is_empty(cell: object) -> bool:
     """Whether a cell holds no picture: nothing, an empty text, or what `datasets` makes of one."""
     if isinstance(cell, Mapping):
-        return cell.get("bytes") is None and not cell.get("path")
+        return set(cell) <= {"bytes", "path"} and cell.get("bytes") is None and not cell.get("path")
     return cell is None or cell == ""
 
 
@@ -273,7 +275,7 @@ def _optional(row: Mapping[str, Any], column: str | None) -> str | None:
 def options_from(cell: object, where: str) -> dict[str, str]:
     """Letter -> text, from a list, a mapping, or a string that holds a Python or JSON list (MMMU-Pro).
 
-    Raises: DataError for anything else, for more than 26 options and for two options with the same text.
+    Raises: DataError for anything else, for more than 26 options, an empty one, and labels that are no letter or clash.
 
     >>> options_from("['red', 'blue']", "row 1")
     {'A': 'red', 'B': 'blue'}
@@ -283,11 +285,17 @@ def options_from(cell: object, where: str) -> dict[str, str]:
     if isinstance(cell, str):
         cell = _list_in_text(cell, where)
     if isinstance(cell, Mapping):
-        options = {str(letter).strip().upper(): str(text) for letter, text in cell.items() if text is not None}
+        # None is how a column of mappings with other letters in other rows comes out of parquet
+        given = [(str(letter).strip().upper(), text) for letter, text in cell.items() if text is not None]
+        options = {letter: str(text) for letter, text in given}
+        if len(options) < len(given) or not all(len(letter) == 1 and letter in LETTERS for letter in options):
+            raise DataError(
+                f"{where}: labels of options must be different single letters, got {', '.join(map(str, cell))}"
+            )
     elif isinstance(cell, list | tuple):
         if len(cell) > len(LETTERS):
             raise DataError(f"{where}: {len(cell)} options, at most {len(LETTERS)} can be lettered")
-        nested = [text for text in cell if isinstance(text, list | tuple | dict)]
+        nested = [text for text in cell if text is None or isinstance(text, list | tuple | dict)]
         if nested:
             raise DataError(f"{where}: an option must be a text, got {nested[0]!r}")
         options = {LETTERS[index]: str(text) for index, text in enumerate(cell)}

@@ -53,8 +53,11 @@ def call_key(fingerprint: str, call: Call, repeat: int) -> str:
 
     The SHA-256 of the backend's fingerprint, the messages in order (a picture by its digest, and size and type as
     sent), the generation settings and the repeat index, as canonical JSON followed by the texts. Not of episode,
-    role, purpose, branch and round: whoever asks the same shares the reply. The repeat index always counts, also at
+    role, branch and round: whoever asks the same shares the reply. The repeat index always counts, also at
     temperature 0: APIs are not deterministic there either, and `--repeats` asks for that spread.
+
+    But for one purpose: a provider's own try is no reply to the receiver's first question, also where both are one
+    model; it is shared by all receivers, and independent of the reply that it is to judge.
 
     Args: fingerprint = the backend's; repeat = 0-based.
     Raises: LedgerError where an option of the settings is not a JSON value.
@@ -72,6 +75,7 @@ def call_key(fingerprint: str, call: Call, repeat: int) -> str:
         settings.until,
         settings.options,
         repeat,
+        *(["solve"] if call.purpose == "solve" else []),
     )
     try:
         canonical = _CANONICAL.encode(content)

@@ -32,6 +32,8 @@ def render(template: str, prompt_name: str, **values: object) -> str:
         return _compiled(template).render(**values)
     except jinja2.UndefinedError as error:
         raise PromptError(f"prompts.{prompt_name}: {error}; there is: {', '.join(sorted(values))}") from error
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, AttributeError, LookupError) as error:
+        raise PromptError(f"prompts.{prompt_name} cannot be filled: {error!r}") from error
 
 
 def variables_in(template: str) -> set[str]:

@@ -238,9 +238,11 @@ class BranchEnd:
 
     branch: str
     reason: str
-    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`."""
+    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`."""
     feedback: Feedback | None = None
     """The feedback that failed, where one did."""
+    error: str | None = None
+    """Why a reply could not be judged, redacted; None where it could."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

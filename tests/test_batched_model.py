@@ -65,6 +65,13 @@ def test_what_a_backend_returns_becomes_a_reply(output, status, text):
     assert (reply.error is None) == (status == "ok")
 
 
+@pytest.mark.parametrize("output", [None, 5, b"Answer: B", ["a", "b", "c"], GenerationResult(text=None)])
+def test_what_is_no_text_is_no_answer(output):
+    reply = reply_from(output)
+    assert (reply.status, reply.text) == ("error", "")
+    assert "returned no text but" in reply.error
+
+
 def test_token_counts_are_kept_and_missing_ones_are_unknown():
     usage = reply_from(GenerationResult(text="B", token_counts=TokenCounts(input_tokens=7, output_tokens=3))).usage
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == (7, 3, None)

@@ -7,9 +7,22 @@ import asyncio
 import pytest
 from pydantic import ValidationError
 
-from interbench_tasks import EpisodeRecord, Message, history
+from interbench_tasks import EpisodeRecord, Feedback, Message, Parts, history
+from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
-from tests.testing import Asked, AskedHint, FakeRoles, Hint, ScriptedRole, error, make_episode, ok, parts
+from interbench_tasks.runs.play import failures_of
+from tests.testing import (
+    Asked,
+    AskedHint,
+    FakeRoles,
+    Hint,
+    LetterVerifier,
+    ScriptedRole,
+    error,
+    make_episode,
+    ok,
+    parts,
+)
 
 
 def play(receiver, provider="B", *, arms=("simple",), max_rounds=1, episode=None, feedback=None) -> tuple:
@@ -129,6 +142,56 @@ def test_failed_feedback_is_kept_and_is_no_wrong_answer():
     assert (end.reason, end.feedback.status, end.feedback.reply.error) == ("feedback_failed", "failed", "HTTP 429")
     assert receiver_turns(record, "detail") == []
     assert record.usage()["provider"].calls == 2
+
+
+class Picky(LetterVerifier):
+    """Raises on one text."""
+
+    def judge(self, text, target, options):
+        if text.strip() == "C":
+            raise RuntimeError("no idea")
+        return super().judge(text, target, options)
+
+
+def picky_loop(*arms: str) -> FeedbackLoop:
+    made = Parts(verifier=Picky(), feedback_providers={arm: Hint(arm) for arm in arms})
+    return FeedbackLoop(FeedbackLoopOptions(arms=arms), made)
+
+
+def test_a_verifier_that_raises_in_an_arm_loses_no_first_answer():
+    protocol = FeedbackLoop(
+        FeedbackLoopOptions(arms=("one", "two")),
+        Parts(verifier=Picky(), feedback_providers={a: Hint(a) for a in ("one", "two")}),
+    )
+    receiver = ScriptedRole(lambda asked: {"": "A", "one": "C", "two": "B"}[asked.branch])
+    record = asyncio.run(protocol.play(make_episode(), FakeRoles(receiver, ScriptedRole(lambda asked: "B"))))
+    assert {end.branch: end.reason for end in record.ends} == {"one": "judge_failed", "two": "solved"}
+    assert "RuntimeError('no idea')" in record.ends[0].error
+    assert record.turns[0].judgement.correct is False
+    assert failures_of(record) == {record.ends[0].error}
+    summary = FeedbackLoopMetrics(FeedbackLoopOptions(arms=("one", "two"))).summary(record)
+    assert summary["first"]["correct"] is False
+
+
+def test_a_verifier_that_raises_at_the_providers_try_leaves_the_membership_unknown():
+    protocol = FeedbackLoop(
+        FeedbackLoopOptions(arms=("one",)), Parts(verifier=Picky(), feedback_providers={"one": Hint("one")})
+    )
+    roles = FakeRoles(ScriptedRole(lambda asked: "A"), ScriptedRole(lambda asked: "C"))
+    record = asyncio.run(protocol.play(make_episode(), roles))
+    assert (record.stop_reason, record.ends[0].reason) == ("provider_failed", "judge_failed")
+    assert FeedbackLoopMetrics(FeedbackLoopOptions(arms=("one",))).summary(record)["in_test"] is None
+
+
+@pytest.mark.parametrize("odd", ["a text", None, Feedback(text=None, kind="odd", author="x")])
+def test_feedback_of_another_kind_fails_its_arm_and_names_it(odd):
+    class Odd(Hint):
+        async def give(self, episode, turn, provider):
+            return odd
+
+    record, _ = play(by_round("A", "B"), arms=("odd", "simple"), feedback={"odd": Odd("odd"), "simple": Hint("simple")})
+    assert {end.branch: end.reason for end in record.ends} == {"odd": "feedback_failed", "simple": "solved"}
+    assert "feedback 'odd' gave no Feedback with a text" in record.ends[0].feedback.reply.error
 
 
 def test_feedback_that_raises_fails_its_arm_only():

@@ -92,6 +92,17 @@ def test_without_a_usable_explanation_the_feedback_failed(answer):
     assert given.reply is answer
 
 
+def test_the_providers_thinking_is_not_shown_to_the_receiver():
+    given = give("detail", FakeProvider(answer=ok("<think>The correct answer is B.</think>\nLook again.")))
+    assert given.text == f"{SENTENCE}\n\nLook again."
+    assert given.reply.text.startswith("<think>")
+
+
+@pytest.mark.parametrize("answer", ["<think>The correct answer is B", "<think>B</think> "])
+def test_thinking_alone_is_no_feedback(answer):
+    assert give("detail", FakeProvider(answer=ok(answer))).status == "failed"
+
+
 def test_prompts_of_the_yaml_replace_ours():
     prompts = {"simple": "No. {{ answer }} is not it.", "detail": "Help: {{ question }} / {{ solution }}"}
     provider = FakeProvider(prompts=prompts, solution=solved("S"))

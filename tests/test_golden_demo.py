@@ -30,6 +30,7 @@ def played(tmp_path_factory) -> PlayedRun:
         options=task_options_from(config, where=str(path), offers=offers),
         data=data,
         wanted=[(doc_id, 0) for doc_id in range(len(data.rows))],
+        n_total=len(data.rows),
         run_id="golden",
         folder=tmp_path_factory.mktemp("golden"),
     )
@@ -52,8 +53,12 @@ def test_the_metrics_of_the_demo(played, golden):
     from interbench_tasks.protocols.feedback_loop import FeedbackLoopOptions
 
     metrics = metrics_from(
-        FeedbackLoopMetrics(FeedbackLoopOptions()), list(played.summaries.values()), task="interfeedback_demo"
+        FeedbackLoopMetrics(FeedbackLoopOptions()),
+        list(played.summaries.values()),
+        task="interfeedback_demo",
+        n_wanted=60,
     )
+    assert metrics["finished"]
     golden("interfeedback_demo_metrics.json", metrics["metrics"])
 
 

@@ -308,6 +308,37 @@ def test_cache_requests_is_refused(tmp_path):
         evaluate(ChatModel(always("Answer: B")), tmp_path, cache_requests=True)
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [({"num_fewshot": 2}, "--num_fewshot has no effect"), ({"system_instruction": "x"}, "interbench.system")],
+)
+def test_options_without_effect_are_refused_rather_than_recorded(tmp_path, option, message):
+    write_task(tmp_path, question_rows(1))
+    with pytest.raises(HarnessError, match=message):
+        evaluate(ChatModel(always("Answer: B")), tmp_path, **option)
+
+
+def test_one_odd_row_fails_alone_whatever_it_does(tmp_path):
+    rows = [row | {"k": i} for i, row in enumerate(question_rows(4))]
+    write_task(tmp_path, rows, extra='    prompts: {question: "{{ question }} {{ 6 // row.k }}"}\n')
+    results = results_of(evaluate(ChatModel(always("Answer: B")), tmp_path))
+    assert (results["N"], results["accuracy.n"], results["n_failed"]) == (4, 3, 1)
+
+
+def test_half_an_emoji_in_a_category_loses_nothing(tmp_path):
+    write_task(tmp_path, [row | {"category": "x\ud83d"} for row in question_rows(2)])
+    evaluate(ChatModel(always("Answer: B")), tmp_path)
+    (path,) = tmp_path.rglob("metrics.json")
+    assert b"accuracy" in path.read_bytes()
+
+
+def test_token_settings_do_not_break_the_manifest(tmp_path):
+    write_task(tmp_path, question_rows(1))
+    evaluate(ChatModel(always("Answer: B")), tmp_path, gen_kwargs="eos_token=2")
+    (path,) = tmp_path.rglob("manifest.json")
+    assert json.loads(path.read_text())["generation"]["receiver"]["options"] == {"eos_token": 2}
+
+
 def test_the_harness_cache_changes_nothing(tmp_path, monkeypatch):
     """It would replay failed episodes for ever; our ledger is the only cache."""
     monkeypatch.setenv("INTERBENCH_LEDGER", "off")

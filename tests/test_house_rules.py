@@ -26,6 +26,7 @@ FLOW = [
     "errors",
     "settings",
     "redaction",
+    "reasoning",
     "file_names",
     "prompts",
     "records",

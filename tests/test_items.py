@@ -87,9 +87,45 @@ def test_a_list_of_pictures_in_one_column():
 
 
 def test_an_empty_recorded_answer_stays_recorded():
-    rows = [ROW | {"id": "a", "first": None}, ROW | {"id": "b", "first": "A"}]
+    rows = [ROW | {"id": "a", "first": ""}, ROW | {"id": "b", "first": "A"}]
     made = reader(rows, columns={"first_answer": "first"})
     assert [made.episode(i, 0).first_answer for i in (0, 1)] == ["", "A"]
+
+
+@pytest.mark.parametrize("row", [ROW | {"first": None}, ROW])
+def test_a_missing_recorded_answer_is_neither_wrong_nor_asked_for(row):
+    made = reader([row, ROW | {"id": "b", "first": "A"}], columns={"first_answer": "first"})
+    with pytest.raises(DataError, match="row 0, column first: is empty"):
+        made.episode(0, 0)
+
+
+@pytest.mark.parametrize("cell", [{"url": "a.png"}, {"x": 1}, {"bytes": None, "path": None, "url": "a.png"}])
+def test_a_picture_in_an_unknown_form_is_an_error_and_not_a_question_without_picture(cell):
+    with pytest.raises(PictureError, match="row 0, column image"):
+        reader([ROW | {"image": cell}]).episode(0, 0)
+
+
+@pytest.mark.parametrize("answer", [["red", "crimson"], {"v": 46}, float("nan")])
+def test_an_answer_that_is_no_text_is_an_error(answer):
+    with pytest.raises(DataError, match="row 0, column answer: must be one text or number"):
+        reader([{"question": "?", "answer": answer}]).episode(0, 0)
+
+
+@pytest.mark.parametrize("cell", [{"a": "p", "A": "q"}, {"first": "p", "second": "q"}, {"1": "p"}, ["x", None]])
+def test_options_whose_labels_clash_or_that_are_missing_are_an_error(cell):
+    with pytest.raises(DataError, match="row 1: (labels of options must be|an option must be a text)"):
+        options_from(cell, "row 1")
+
+
+def test_an_extra_column_may_be_missing_in_a_row():
+    rows = [ROW | {"note": "n"}, {key: value for key, value in ROW.items() if key != "id"} | {"id": "b"}]
+    made = reader(rows, columns={"extra": ["note"]})
+    assert [made.episode(i, 0).extra for i in (0, 1)] == [{"note": "n"}, {}]
+
+
+def test_a_prompt_that_cannot_be_filled_for_a_row_is_our_error():
+    with pytest.raises(PromptError, match="prompts.question cannot be filled: ZeroDivisionError"):
+        reader([ROW | {"k": 0}], prompts={"question": "{{ 1 // row.k }}"}).episode(0, 0)
 
 
 def test_a_prompt_never_sees_the_answers():

@@ -48,7 +48,7 @@ def with_settings(**changes) -> Call:
     [
         replace(CALL, episode=replace(EPISODE, id="8", doc_id=8, target="B")),
         replace(CALL, role="provider"),
-        replace(CALL, purpose="solve"),
+        replace(CALL, purpose="feedback"),
         replace(CALL, branch="detail"),
         replace(CALL, round=3),
         with_settings(temperature=0),
@@ -61,6 +61,7 @@ def test_calls_that_ask_a_model_the_same_have_one_key(other):
 
 
 DIFFERENT = [
+    replace(CALL, purpose="solve"),  # a provider's own try is not the receiver's answer, also where both are one model
     with_messages(*CALL.messages[1:]),
     with_messages(*CALL.messages[:-1], Message(role="user", content=("No. ", "Again?"))),
     with_messages(*CALL.messages[:-1], Message(role="user", content=("No. Again!",))),

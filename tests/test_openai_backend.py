@@ -474,6 +474,12 @@ def test_reasoning_and_refusals_are_found_wherever_servers_put_them(
     assert (reply.status, reply.text, reply.reasoning) == ("ok", text, reasoning)
 
 
+def choice_of(message: dict, finish_reason: str = "stop") -> Fault:
+    """A 200 whose only choice holds this message."""
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish_reason}
+    return Fault(body=json.dumps({"id": "x", "object": "chat.completion", "choices": [choice]}).encode())
+
+
 @pytest.mark.parametrize("planted", [EMPTY_CONTENT, NULL_CONTENT], ids=["empty", "null"])
 @pytest.mark.parametrize("reason", ["stop", "length"])
 def test_an_empty_reply_with_a_reason_is_the_model_s_own(planted: PlantedReply, reason: str) -> None:
@@ -562,6 +568,10 @@ def test_retry_after_is_honoured_and_retries_are_counted() -> None:
         (HTML, "HTTP 200 with an HTML page (is this the API's address? it mostly ends in /v1)"),
         (EMPTY_BODY, "HTTP 200 with an empty body"),
         (NO_CHOICES, "HTTP 200 with a body without choices"),
+        (choice_of({"content": 42}), "HTTP 200 with a message with content that is no text but int"),
+        (choice_of({"content": {"text": "A"}}), "content that is no text but dict"),
+        (choice_of({}), "HTTP 200 with a message with no content"),
+        (choice_of({"content": "Answer: A"}, "error"), "finish_reason=error: the model broke off"),
         (Fault(body=b"[1, 2]"), "HTTP 200 with JSON that is no object"),
         (Fault(body=b'{"choices": null, "error": {"message": "up"}}'), "without choices; the server says: up"),
         (Fault(body=b'{"choices": [{"message": null}]}'), "a choice without a message"),

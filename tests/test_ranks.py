@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -26,3 +27,7 @@ def test_two_ranks_equal_one(tmp_path, n_docs):
     assert left == right
     assert [record["doc_id"] for record in right] == list(range(n_docs))
     assert metrics(one) == metrics(two)
+    (manifest,) = two.rglob("manifest.json")
+    assert json.loads(manifest.read_text())["data"]["n_episodes"] == n_docs
+    (path,) = two.rglob("metrics.json")
+    assert json.loads(path.read_text())["finished"] is True

@@ -95,6 +95,14 @@ def test_a_stranger_who_takes_our_method_name_later_is_found(problems, monkeypat
         InteractiveTask(config={"task": "x"})
 
 
+@pytest.mark.parametrize("name", ["../esc", "/tmp/esc", "a/b", ".hidden", ""])
+def test_a_task_name_cannot_leave_its_folder(name):
+    from interbench_tasks.harness.task import InteractiveTask
+
+    with pytest.raises(HarnessError, match="may hold letters, digits"):
+        InteractiveTask(config={"task": name})
+
+
 def test_the_users_own_folders_come_before_ours():
     from lmms_eval.tasks import TaskManager
 

@@ -73,6 +73,22 @@ def test_ranks_write_their_own_files_and_are_merged_in_order(tmp_path):
     assert len(keys(tmp_path)) == 10
 
 
+def test_scoring_only_reads_the_episodes_of_a_run_that_goes_on(tmp_path):
+    """It once merged and removed the files that ranks were still writing."""
+    ranks = [RunFolder(tmp_path, rank=rank, world_size=2) for rank in range(2)]
+    ranks[0].append(record(0))
+    ranks[1].append(record(1))
+    write_json(tmp_path / "manifest.json", MANIFEST | {"data": {"n_episodes": 4}})
+    metrics = score_folder(tmp_path, OFFERS)
+    assert (metrics["episodes"], metrics["finished"]) == ({"found": 2, "wanted": 4}, False)
+    ranks[0].append(record(2))
+    ranks[1].append(record(3))
+    for rank in ranks:
+        rank.finish()
+    assert score_folder(tmp_path, OFFERS)["finished"] is True
+    assert len(keys(tmp_path)) == 4
+
+
 def test_a_folder_without_episodes_is_named(tmp_path):
     with pytest.raises(RunFolderError, match=r"holds no episodes.jsonl"):
         list(read_records(tmp_path))

@@ -5,8 +5,8 @@ from interbench_tasks.answers.choice_or_math import ChoiceOrMathVerifier
 from interbench_tasks.answers.freeform import extract_text
 from interbench_tasks.answers.last_line import extract_value
 from interbench_tasks.answers.numbers import same_answer
-from interbench_tasks.answers.reasoning import without_reasoning
 from interbench_tasks.answers.verifiers import ChoiceOrExactVerifier, ChoiceVerifier
+from interbench_tasks.reasoning import without_reasoning
 
 __all__ = [
     "ChoiceOrExactVerifier",

@@ -18,8 +18,8 @@ from interbench_tasks.answers.lines import (
 from interbench_tasks.answers.mentions import read_option_mentions, read_option_texts
 from interbench_tasks.answers.options import Options, options_from
 from interbench_tasks.answers.plain import plain_text
-from interbench_tasks.answers.reasoning import without_reasoning
 from interbench_tasks.answers.statements import statements_in
+from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import Extraction
 
 _RETRACTED = re.compile(words.RETRACTED, re.IGNORECASE)

@@ -13,9 +13,9 @@ from interbench_tasks.answers.notation import named_from, notation
 from interbench_tasks.answers.numbers import only_quantity
 from interbench_tasks.answers.plain import boxes, canonical, plain_text, wide_to_plain
 from interbench_tasks.answers.quantities import quantity_from, same_quantity
-from interbench_tasks.answers.reasoning import without_reasoning
 from interbench_tasks.errors import DataError
 from interbench_tasks.expressions import ExpressionPool, Outcome
+from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import Extraction, Judgement
 
 Judging = Generator[Pair, Outcome, Judgement]

@@ -7,7 +7,7 @@ import unicodedata
 
 from interbench_tasks.answers import words
 from interbench_tasks.answers.plain import boxes, wide_to_plain
-from interbench_tasks.answers.reasoning import without_reasoning
+from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import Extraction
 
 _NOUNS = unicodedata.normalize("NFKC", "|".join(words.ANSWER_NOUNS.values()))

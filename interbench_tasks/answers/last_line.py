@@ -11,7 +11,7 @@ from interbench_tasks.answers.notation import is_prose, notation
 from interbench_tasks.answers.numbers import only_quantity
 from interbench_tasks.answers.plain import plain_text, wide_to_plain
 from interbench_tasks.answers.quantities import quantity_from, without_unit
-from interbench_tasks.answers.reasoning import without_reasoning
+from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import Extraction
 
 MAX_LENGTH = 200

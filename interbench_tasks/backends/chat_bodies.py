@@ -71,7 +71,13 @@ def answer_from(body: bytes) -> Answer:
     message = first.get("message")
     if not isinstance(message, Mapping):
         return unusable("a choice without a message", usage=usage, model=model)
+    content = message.get("content", message.get("refusal", ...))
+    if not (content is None or isinstance(content, str | list)):
+        said = "no content" if content is ... else f"content that is no text but {type(content).__name__}"
+        return unusable(f"a message with {said}", usage=usage, model=model)
     finish_reason = text_or_none(first.get("finish_reason"))
+    if finish_reason == "error":
+        return unusable("finish_reason=error: the model broke off", usage=usage, model=model)
     filtered = "the server's content filter withheld the reply (finish_reason=content_filter)"
     return answer_of(
         _text(message),

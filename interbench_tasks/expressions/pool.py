@@ -47,6 +47,15 @@ class _Job:
     future: Future[Outcome]
 
 
+def _undecided(future: Future[Outcome]) -> bool:
+    return (
+        future.done()
+        and not future.cancelled()
+        and future.exception() is None
+        and (future.result() in ("timeout", "failed"))
+    )
+
+
 class ExpressionPool:
     """Compares expressions, safe to call from any thread. Nothing starts before the first comparison.
 
@@ -68,6 +77,7 @@ class ExpressionPool:
         self._shared = _Shared(limits or Limits(), tuple(command or (sys.executable, "-P", str(WORKER))))
         self._threads: list[threading.Thread] = []
         self._known: OrderedDict[tuple[str, str], Future[Outcome]] = OrderedDict()
+        self._retried: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._finalizer = weakref.finalize(self, self._shared.stop)
 
@@ -107,6 +117,9 @@ class ExpressionPool:
         pair = (min(left, right), max(left, right))
         with self._lock:
             known = self._known.get(pair)
+            if known is not None and pair not in self._retried and _undecided(known):
+                self._retried.add(pair)  # a busy machine is no verdict: try once more, then believe it
+                known = None
             if known is not None and not (known.done() and known.exception() is not None):
                 self._known.move_to_end(pair)
                 return known

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.instance import Instance, unwrap_generation_output
+from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
 
 from interbench_tasks.errors import PictureError
 from interbench_tasks.hookspecs import Call
@@ -153,6 +153,9 @@ def reply_from(output: object) -> Reply:
 
     The harness's failure texts are errors, and `""` is `empty`, because many backends return it for any exception.
     """
+    pair = isinstance(output, tuple | list) and len(output) == 2 and isinstance(output[0], str)
+    if not isinstance(output, str | GenerationResult) and not pair:  # the harness would make a text of it: 'None'
+        return Reply(text="", status="error", error=f"the backend returned no text but {type(output).__name__}")
     text, counts = unwrap_generation_output(output)
     usage = _usage_from(counts)
     if not isinstance(text, str):

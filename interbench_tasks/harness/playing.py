@@ -33,6 +33,7 @@ def play_task(
     options: TaskOptions,
     data: DataSet,
     wanted: Sequence[tuple[int, int]],
+    n_total: int,
     run_id: str,
     args: Any,  # noqa: ANN401 - the harness is untyped
     manager: pluggy.PluginManager,
@@ -52,6 +53,7 @@ def play_task(
         options=dataclasses.replace(options, receiver_settings=receiver_settings),
         data=data,
         wanted=wanted,
+        n_total=n_total,
         run_id=run_id,
         folder=base / FOLDER / run_id / task,
         rank=rank,

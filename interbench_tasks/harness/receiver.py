@@ -23,12 +23,25 @@ def generate_until_interbench(self: Any, requests: Sequence[Any]) -> list[str]: 
     for request in requests:
         if not request.metadata.get(PADDING):
             by_task.setdefault(id(request.args[1]), []).append(request)
+    totals = _over_all_ranks({own[0].args[4]: len(own) for own in by_task.values()})
     texts: dict[int, str] = {}
     for own in by_task.values():
         task = own[0].args[1]
-        played = task.play(self, [(request.args[3], request.idx) for request in own], run_id)
+        wanted = [(request.args[3], request.idx) for request in own]
+        played = task.play(self, wanted, run_id, totals[own[0].args[4]])
         texts |= {id(request): played.get((request.args[3], request.idx), "") for request in own}
     return [texts.get(id(request), "") for request in requests]
+
+
+def _over_all_ranks(counts: dict[str, int]) -> dict[str, int]:
+    """Task -> number of episodes on all ranks together; every rank must call this, also one with padding only."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return counts
+    found: list[dict[str, int]] = [{} for _ in range(dist.get_world_size())]
+    dist.all_gather_object(found, counts)
+    return {task: sum(other.get(task, 0) for other in found) for task in counts}
 
 
 def _same_on_all_ranks(run_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -46,12 +47,15 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         config = dict(config or {})
         config.pop("class", None)
         self._where = f"task {config.get('task')}"
+        if not re.fullmatch(r"\w[\w.-]*", str(config.get("task"))):  # it names a folder
+            raise HarnessError(f"{self._where}: a task's name may hold letters, digits, _ . and - only")
         self._manager = build_plugin_manager()
         self._offers = offers_from(self._manager)
         self._options = task_options_from(config, where=self._where, offers=self._offers)
         self._metric_set = self._offers.metrics[self._options.metrics](self._options.protocol_options)
         self._table: dict[str, Estimate] | None = None
         self._run_path: Path | None = None
+        self._n_total: int | None = None
         # Replies must come back byte for byte: the harness would cut think tags out of the string that carries them.
         config |= {"reasoning_tags": "none", "auto_strip_thinking": False, "output_type": "generate_until"}
         super().__init__(config=config)
@@ -96,6 +100,13 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         """As the harness does, but refuses what cannot work with us."""
         if kwargs.get("cache_requests"):
             raise HarnessError(f"{self._where}: --cache_requests cannot store our requests; leave it out")
+        if self.config.num_fewshot:
+            raise HarnessError(f"{self._where}: --num_fewshot has no effect on our tasks; leave it out")
+        if kwargs.get("system_instruction") is not None:
+            raise HarnessError(
+                f"{self._where}: --system_instruction has no effect on our tasks; write metadata.interbench.system "
+                "in a YAML of your own (interbench new-task)"
+            )
         super().build_all_requests(*args, **kwargs)
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> list[Instance]:
@@ -112,14 +123,25 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             for repeat in range(max(int(self.config.repeats or 1), 1))
         ]
 
-    def play(self, lm: Any, wanted: Sequence[tuple[int, int]], run_id: str) -> dict[tuple[int, int], str]:  # noqa: ANN401
-        """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON."""
+    def play(
+        self,
+        lm: Any,  # noqa: ANN401 - the harness is untyped
+        wanted: Sequence[tuple[int, int]],
+        run_id: str,
+        n_total: int,
+    ) -> dict[tuple[int, int], str]:
+        """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON.
+
+        Args: wanted = this rank's; n_total = how many all ranks play together.
+        """
+        self._n_total = n_total
         played = play_task(
             lm,
             task=self.config.task,
             options=self._options,
             data=self._data,
             wanted=wanted,
+            n_total=n_total,
             run_id=run_id,
             args=getattr(self, "args", None),
             manager=self._manager,
@@ -162,6 +184,9 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             return {}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
+    def _metrics(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return metrics_from(self._metric_set, summaries, task=self.config.task, n_wanted=self._n_total)
+
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
         """Metric -> function of the harness's items. The table is made once, of all rows; the others are looked up."""
         if "bypass" in self._metric_fn_list:
@@ -191,7 +216,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if self._run_path is not None:
             try:
                 merge_ranks(self._run_path)
-                write_json(self._run_path / METRICS, metrics_from(self._metric_set, summaries, task=self.config.task))
+                write_json(self._run_path / METRICS, self._metrics(summaries))
             except InterbenchError as error:  # the harness's own table must not be lost for it
                 logger.error(f"interbench: {error}")
             logger.info(f"interbench: transcripts and metrics are in {self._run_path}")

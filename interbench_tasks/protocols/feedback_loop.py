@@ -93,42 +93,46 @@ class FeedbackLoop:
         """The episode's record; `stop_reason` says why it ended where it did."""
         if roles.provider is None:
             raise ValueError("the feedback loop needs the role provider")
-        first = await self._first_answer(episode, roles.receiver)
+        first, unjudged = await self._first_answer(episode, roles.receiver)
         if first.judgement is None:
-            return self._record(episode, roles, [first], "reply_failed")
+            return self._record(episode, roles, [first], "reply_failed", error=unjudged or first.reply.error)
         if first.judgement.correct:
             return self._record(episode, roles, [first], "right")
         if first.judgement.extraction.answer is None:
             return self._record(episode, roles, [first], "invalid")
-        solution = await self._solve(episode, roles.provider)
+        solution, unjudged = await self._solve(episode, roles.provider)
         if solution.judgement is None:
-            return self._record(episode, roles, [first, solution], "provider_failed")
+            ends = [BranchEnd(branch="solve", reason="judge_failed", error=unjudged)] if unjudged else []
+            return self._record(episode, roles, [first, solution], "provider_failed", ends=ends)
         if not solution.judgement.correct:
             unread = solution.judgement.extraction.answer is None
             return self._record(episode, roles, [first, solution], "provider_unparsed" if unread else "provider_wrong")
         arms = await asyncio.gather(*[self._arm(arm, episode, first, solution, roles) for arm in self._options.arms])
         return self._record(episode, roles, [first, solution], "played", arms)
 
-    async def _first_answer(self, episode: Episode, receiver: RoleClient) -> Turn:
+    async def _first_answer(self, episode: Episode, receiver: RoleClient) -> tuple[Turn, str | None]:
+        """Round 0, and why it could not be judged, where it could not."""
         if episode.first_answer is not None:
             reply = Reply(text=episode.first_answer, model=RECORDED, usage=Usage())
         else:
             reply = await receiver.reply(_opening(episode))
-        judgement = await self._judge(episode, reply)
-        return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=judgement)
+        judgement, unjudged = await self._judge(episode, reply)
+        return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=judgement), unjudged
 
-    async def _solve(self, episode: Episode, provider: RoleClient) -> Turn:
-        """The provider's own try at the same prompt: it may only teach what it can do."""
+    async def _solve(self, episode: Episode, provider: RoleClient) -> tuple[Turn, str | None]:
+        """The provider's own try at the same prompt (it may only teach what it can do), and why it is not judged."""
         reply = await provider.reply(_opening(episode), branch="solve", purpose="solve")
-        return Turn(
+        judgement, unjudged = await self._judge(episode, reply)
+        turn = Turn(
             index=1,
             parent=None,
             branch="solve",
             role="provider",
             user=episode.question,
             reply=reply,
-            judgement=await self._judge(episode, reply),
+            judgement=judgement,
         )
+        return turn, unjudged
 
     async def _arm(self, arm: str, episode: Episode, first: Turn, solution: Turn, roles: Roles) -> _Arm:
         """One branch: feedback and a new try until it is right, fails, or the rounds are used."""
@@ -141,7 +145,7 @@ class FeedbackLoop:
                 return _arm_from(turns, BranchEnd(branch=arm, reason="feedback_failed", feedback=feedback))
             user = Message(role="user", content=(feedback.text,))
             reply = await roles.receiver.reply((*seen, user), branch=arm, round=number)
-            judgement = await self._judge(episode, reply)
+            judgement, unjudged = await self._judge(episode, reply)
             turns.append(
                 Turn(
                     index=last.index + 1,
@@ -155,7 +159,8 @@ class FeedbackLoop:
                 )
             )
             if judgement is None:
-                return _arm_from(turns, BranchEnd(branch=arm, reason="reply_failed"))
+                reason = "judge_failed" if unjudged else "reply_failed"
+                return _arm_from(turns, BranchEnd(branch=arm, reason=reason, error=unjudged))
             if judgement.correct:
                 return _arm_from(turns, BranchEnd(branch=arm, reason="solved"))
         return _arm_from(turns, BranchEnd(branch=arm, reason="rounds_used"))
@@ -182,22 +187,39 @@ class FeedbackLoop:
             round=number,
         )
         try:
-            return await self._parts.feedback_providers[arm].give(episode, last, provider)
+            given = await self._parts.feedback_providers[arm].give(episode, last, provider)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything; this arm fails, what was paid for stays
-            why = redact(f"feedback '{arm}' raised {error!r}")[:500]
-            failed = Reply(text="", status="error", error=why, usage=Usage())
-            return Feedback(text="", kind=arm, author=provider.name, status="failed", reply=failed)
+            return _failed_feedback(arm, provider.name, f"raised {error!r}")
+        if not isinstance(given, Feedback) or not isinstance(given.text, str):
+            return _failed_feedback(arm, provider.name, f"gave no Feedback with a text but {given!r}")
+        return given
 
-    async def _judge(self, episode: Episode, reply: Reply) -> Judgement | None:
+    async def _judge(self, episode: Episode, reply: Reply) -> tuple[Judgement | None, str | None]:
+        """The judgement of a usable reply, or why there is none; what was judged before stays judged."""
         if not reply.usable:
-            return None
+            return None, None
         verifier = self._parts.verifier
-        if isinstance(verifier, PatientVerifier):
-            return await verifier.judge_later(reply.text, episode.target, episode.options)
-        return verifier.judge(reply.text, episode.target, episode.options)
+        try:
+            if isinstance(verifier, PatientVerifier):
+                judgement = await verifier.judge_later(reply.text, episode.target, episode.options)
+            else:
+                judgement = verifier.judge(reply.text, episode.target, episode.options)
+        except Exception as error:  # noqa: BLE001 - a verifier may be a stranger's; a failing one is no wrong answer
+            return None, redact(f"the verifier raised {error!r}")[:500]
+        if not isinstance(judgement, Judgement):
+            return None, f"the verifier gave no Judgement but {type(judgement).__name__}"
+        return judgement, None
 
     def _record(
-        self, episode: Episode, roles: Roles, common: Sequence[Turn], reason: str, arms: Sequence[_Arm] = ()
+        self,
+        episode: Episode,
+        roles: Roles,
+        common: Sequence[Turn],
+        reason: str,
+        arms: Sequence[_Arm] = (),
+        *,
+        ends: Sequence[BranchEnd] = (),
+        error: str | None = None,
     ) -> EpisodeRecord:
         turns = list(common)
         for arm in arms:
@@ -218,12 +240,18 @@ class FeedbackLoop:
             options=episode.options,
             system=episode.system,
             turns=tuple(turns),
-            ends=tuple(arm.end for arm in arms),
+            ends=(*ends, *[arm.end for arm in arms]),
             status="failed" if failed else "finished",
             stop_reason=reason,
-            error=turns[0].reply.error if failed else None,
+            error=error,
             models=models,
         )
+
+
+def _failed_feedback(arm: str, author: str, what: str) -> Feedback:
+    why = redact(f"feedback '{arm}' {what}")[:500]
+    reply = Reply(text="", status="error", error=why, usage=Usage())
+    return Feedback(text="", kind=arm, author=author, status="failed", reply=reply)
 
 
 def _opening(episode: Episode) -> tuple[Message, ...]:

@@ -103,7 +103,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> Path:
     """Write JSON so that a reader sees the old file or the new one, never half of it."""
     draft = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        draft.write_text(json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+        draft.write_bytes(text.encode("utf-8", "surrogatepass"))  # half an emoji in a category must not lose a run
         draft.replace(path)
     except OSError as error:
         raise _folder_error(path, error) from error
@@ -157,7 +158,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises: RunFolderError where it is missing or damaged.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     except FileNotFoundError as error:
         raise RunFolderError(f"{path}: there is no such file; is this the folder of one run and task?") from error
     except (OSError, ValueError) as error:

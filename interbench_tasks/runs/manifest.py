@@ -36,13 +36,13 @@ def manifest_from(
     options: TaskOptions,
     models: Mapping[str, Mapping[str, str]],
     source: str,
-    n_episodes: int | None,
+    n_episodes: int,
     run_id: str,
 ) -> dict[str, Any]:
     """The manifest of one run and task, without any secret.
 
-    Args: models = role -> {name, fingerprint}; source = file or hub id of the data set; n_episodes = None
-            where several ranks share them.
+    Args: models = role -> {name, fingerprint}; source = file or hub id of the data set; n_episodes = of all
+            ranks together.
     """
     content = {
         "schema": SCHEMA,
@@ -64,8 +64,18 @@ def manifest_from(
         "python": platform.python_version(),
         "run": {"started_at": time.time()},
     }
-    cleaned: dict[str, Any] = json.loads(redact(json.dumps(content, ensure_ascii=False, default=str)))
+    plain: dict[str, Any] = json.loads(json.dumps(content, default=str))
+    cleaned: dict[str, Any] = _redacted(plain)
     return cleaned
+
+
+def _redacted(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    """The value without secrets; a text also where the name of its key says that it is one."""
+    if isinstance(value, Mapping):
+        return {key: _redacted(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_redacted(inner, name) for inner in value]
+    return redact(f"{name}={value}").removeprefix(f"{name}=") if isinstance(value, str) else value
 
 
 def _settings(settings: GenerationSettings) -> dict[str, Any]:

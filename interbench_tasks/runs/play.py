@@ -38,6 +38,9 @@ class RunPlan:
     options: TaskOptions
     data: DataSet
     wanted: Sequence[Key]
+    """This rank's episodes."""
+    n_total: int
+    """Episodes of all ranks together."""
     run_id: str
     folder: Path
     """The folder of this run and task."""
@@ -104,7 +107,8 @@ def failures_of(record: EpisodeRecord) -> set[str]:
         return {record.error or record.stop_reason}
     failed = [turn.reply for turn in record.turns if not turn.reply.usable]
     failed += [end.feedback.reply for end in record.ends if end.feedback is not None and end.feedback.reply is not None]
-    return {reply.error or "the provider gave no feedback" for reply in failed}
+    unjudged = {end.error for end in record.ends if end.error is not None}
+    return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
 
 
 def parts_from(options: TaskOptions, offers: Offers) -> Parts:
@@ -245,8 +249,9 @@ class _Episodes:
                 continue
             try:
                 yield reader.episode(doc_id, repeat)
-            except InterbenchError as error:
-                yield _unplayed(plan, doc_id, repeat, redact(str(error)), "failed", reader.identity(doc_id))
+            except Exception as error:  # noqa: BLE001 - whatever an odd row does, it must not end the run for the others
+                told = str(error) if isinstance(error, InterbenchError) else f"row {doc_id}: {error!r}"
+                yield _unplayed(plan, doc_id, repeat, redact(told), "failed", reader.identity(doc_id))
 
 
 def _unplayed(
@@ -281,6 +286,6 @@ def _manifest(plan: RunPlan, backends: Mapping[str, Backend]) -> dict[str, Any]:
         options=plan.options,
         models={role: {"name": backend.name, "fingerprint": backend.fingerprint} for role, backend in backends.items()},
         source=plan.data.source,
-        n_episodes=len(plan.wanted) if plan.world_size == 1 else None,
+        n_episodes=plan.n_total,
         run_id=plan.run_id,
     )

@@ -12,11 +12,16 @@ from interbench_tasks.errors import RunFolderError
 from interbench_tasks.hookspecs import MetricSet
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import Offers
-from interbench_tasks.runs.folder import MANIFEST, METRICS, merge_ranks, read_json, read_records, write_json
+from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_records, write_json
 
 
-def metrics_from(metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], *, task: str) -> dict[str, Any]:
-    """The content of `metrics.json`: every metric, in all and per category."""
+def metrics_from(
+    metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], *, task: str, n_wanted: int | None
+) -> dict[str, Any]:
+    """The content of `metrics.json`: every metric, in all and per category, and whether the run was finished.
+
+    Args: n_wanted = episodes that the run was to play; None where nobody knows.
+    """
     ordered = sorted(summaries, key=lambda summary: (summary["doc_id"], summary["repeat"]))
     by_category: dict[str, list[Mapping[str, Any]]] = {}
     for summary in ordered:
@@ -24,6 +29,8 @@ def metrics_from(metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], 
             by_category.setdefault(summary["category"], []).append(summary)
     return {
         "task": task,
+        "episodes": {"found": len(ordered), "wanted": n_wanted},
+        "finished": n_wanted is not None and len(ordered) >= n_wanted,
         "metrics": _as_json(metric_set.table(ordered)),
         "categories": {name: _as_json(metric_set.table(rows)) for name, rows in sorted(by_category.items())},
     }
@@ -49,14 +56,14 @@ def metric_set_of(manifest: Mapping[str, Any], offers: Offers, where: Path) -> M
 
 
 def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
-    """Metrics recomputed from a run folder alone, written to its `metrics.json`.
+    """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
 
     Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
     """
     manifest = read_json(path / MANIFEST)
-    merge_ranks(path)
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
     summaries = [metric_set.summary(record) for record in read_records(path)]
-    metrics = metrics_from(metric_set, summaries, task=manifest["task"])
+    wanted = manifest.get("data", {}).get("n_episodes")
+    metrics = metrics_from(metric_set, summaries, task=manifest["task"], n_wanted=wanted)
     write_json(path / METRICS, metrics)
     return metrics
