@@ -311,7 +311,7 @@ def backend_from(role: Role, offers: Offers) -> Backend:
         made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
     except (InterbenchError, TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, InterbenchError) else BackendError
-        raise kind(f"{role.named_in}: {error}") from error
+        raise kind(redact(f"{role.named_in}: {error}")) from error
     return made
 
 

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from interbench_tasks.config import config_from_file, generation_settings_from, task_options_from
-from interbench_tasks.errors import ConfigError
+from interbench_tasks.config import (
+    Role,
+    backend_from,
+    config_from_file,
+    generation_settings_from,
+    task_options_from,
+)
+from interbench_tasks.errors import BackendError, ConfigError
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.role_words import role_words_from
 from interbench_tasks.task_files import own_tasks
 
 OFFERS = offers_from(build_plugin_manager())
@@ -105,6 +112,15 @@ def test_what_would_only_fail_after_something_was_paid_is_found_before(block, ex
 def test_a_key_written_into_a_yaml_is_not_shown():
     assert "1234567890" not in error_of(config(verifier="openai:m,api_key=sk-secret-1234567890"))
     assert "pw12345" not in error_of(config(verifier="openai:m@http://user:pw12345@host/v1"))
+
+
+def test_a_password_in_a_bad_address_is_not_shown(monkeypatch):
+    bad = "openai:m@http://user:pw12345@localhost:99999/v1"
+    assert "pw12345" not in error_of(config(roles={"provider": bad}))
+    role = Role(words=role_words_from(bad), settings=generation_settings_from(GOOD["generation_kwargs"]), named_in="x")
+    with pytest.raises(BackendError) as caught:
+        backend_from(role, OFFERS)
+    assert "pw12345" not in str(caught.value)
 
 
 def test_a_missing_key_is_a_matter_of_the_machine_that_runs():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import gc
 import io
@@ -590,6 +591,36 @@ def test_an_unusable_200_is_asked_once_more_and_then_an_error(planted: Fault, wo
     [reply], server = served([planted, "Answer: B"])
     assert (reply.status, reply.text, reply.run.retries) == ("ok", "Answer: B", 1)
     assert (server.requests, reply.usage.calls, reply.usage.input_tokens) == (2, 2, None)
+
+
+def test_a_server_that_drips_is_given_up() -> None:
+    """The SDK's limit is one between two pieces: a space now and then would hold the run for ever."""
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            while not writer.is_closing():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        writer.close()
+        gone.set()
+
+    async def asked() -> Reply:
+        server = await asyncio.start_server(drip, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        backend = OpenAIBackend("m", base_url=f"http://127.0.0.1:{port}/v1", timeout_s=0.3, max_retries=0)
+        try:
+            return await asyncio.wait_for(backend.reply(call_of()), 10)
+        finally:
+            await backend.close()
+            await asyncio.wait_for(gone.wait(), 10)
+            server.close()
+
+    gone = asyncio.Event()
+    reply = asyncio.run(asked())
+    assert reply.status == "error"
+    assert "no whole answer from http://127.0.0.1:" in (reply.error or "")
 
 
 def test_a_dropped_connection_is_retried_by_the_sdk() -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 10.0
+_LONGEST_WAIT_S = 125.0
+"""Before one retry: the SDKs wait at most 120 s, as a server's Retry-After asks."""
 _ERROR_LENGTH = 600
 
 
@@ -185,7 +187,10 @@ class SdkBackend(ABC, Generic[ClientT]):
         while True:
             sent = self._accepted(body)
             try:
-                raw = await self._create()(**sent)
+                async with asyncio.timeout(self._longest_s()):
+                    raw = await self._create()(**sent)
+            except TimeoutError:  # the SDK's own is an APIError
+                return _Asked(answer=Answer(status="error", error=self._too_slow()), retries=len(refused))
             except sdk.APIError as error:
                 names = frozenset({**sent, **(sent.get("extra_body") or {})})
                 name = self._learned_from(error, names) if isinstance(error, sdk.APIStatusError) else None
@@ -195,6 +200,18 @@ class SdkBackend(ABC, Generic[ClientT]):
                 continue
             self._reached = True
             return _Asked(answer=self._answer(raw.http_response.content), retries=raw.retries_taken + len(refused))
+
+    def _longest_s(self) -> float:
+        """Seconds until a call is given up, retries and their waits included.
+
+        The SDK's limit is one between two pieces of an answer: a server that sends a space now and then never meets it.
+        """
+        timeout_s, retries = self._endpoint.timeout_s, self._access.max_retries
+        return timeout_s * (retries + 1) + _LONGEST_WAIT_S * retries + min(timeout_s, 5.0)
+
+    def _too_slow(self) -> str:
+        limit_s = self._longest_s()
+        return f"no whole answer from {self._endpoint.address} within {limit_s:.0f} s; raise timeout_s if it is busy"
 
     def _failed(self, error: SdkError, refused: int, sdk: ModuleType) -> _Asked:
         failure = failure_from(error, self._endpoint, sdk)
