@@ -146,6 +146,32 @@ class Judgement:
     """False where nothing could be extracted: unparsable is wrong, and counted apart."""
 
 
+LeakKind = Literal["stated", "ruled_out"]
+"""`stated`: an answer is given away as the answer; `ruled_out`: every other option is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeakCheck:
+    """Whether feedback gives the target away, and whether the same detector fires for a wrong answer."""
+
+    found: LeakKind | None
+    """None: no leak."""
+    decoy: str | None
+    """The wrong answer that the placebo was tried with; None where there was none to try."""
+    placebo: LeakKind | None
+    """What the detector says of the decoy: a rate of leaks means nothing without the rate of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Model-written feedback that leaked and was written again; the receiver never saw it."""
+
+    text: str
+    prompt: Message | None
+    reply: Reply
+    leak: LeakCheck
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """What the receiver is told about its reply."""
@@ -160,6 +186,19 @@ class Feedback:
     """What the provider was asked; None where no model wrote the feedback."""
     reply: Reply | None = None
     """The provider's whole reply; None where no model wrote the feedback."""
+    source: str | None = None
+    """Id of the episode that it was written for, where that is another one."""
+    leak: LeakCheck | None = None
+    """What the leak guard says; None where it did not look (no model wrote the feedback, or the guard is off)."""
+    draft: Draft | None = None
+    """What was written first, where the leak guard had it written again."""
+
+    def paid_for(self) -> tuple[Reply, ...]:
+        """The provider's replies that this episode caused; what was written for another one is counted there."""
+        if self.source is not None:
+            return ()
+        drafts = (self.draft.reply,) if self.draft is not None else ()
+        return (*drafts, *((self.reply,) if self.reply is not None else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +246,9 @@ class Episode:
     """Rows of one cluster are not independent; None where all rows are."""
     first_answer: str | None = None
     """A recorded first answer that stands for round 0; None where the receiver answers itself."""
+    decoy: str | None = None
+    """A wrong answer of the same kind as the target (another option's letter, else another row's answer), drawn by
+    seed: what the leak guard's placebo is tried with; None where the data set has none."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further columns that the task YAML names under `columns.extra`."""
 
@@ -238,7 +280,8 @@ class BranchEnd:
 
     branch: str
     reason: str
-    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`."""
+    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; of a right first answer `kept`,
+    `flipped`; `leak_dropped` (leaked feedback, also when written again), `no_partner` (no other episode's feedback)."""
     feedback: Feedback | None = None
     """The feedback that failed, where one did."""
     error: str | None = None
@@ -261,6 +304,8 @@ class EpisodeRecord:
     system: str | None = None
     turns: tuple[Turn, ...] = ()
     ends: tuple[BranchEnd, ...] = ()
+    passes: int = 1
+    """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) were played."""
     status: Literal["finished", "failed", "skipped"] = "finished"
     """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
     stop_reason: str = ""
@@ -276,11 +321,10 @@ class EpisodeRecord:
         total: dict[str, Usage] = {}
         for turn in self.turns:
             _add(total, turn.role, turn.reply)
-            if turn.feedback is not None and turn.feedback.reply is not None:
-                _add(total, "provider", turn.feedback.reply)
-        for end in self.ends:
-            if end.feedback is not None and end.feedback.reply is not None:
-                _add(total, "provider", end.feedback.reply)
+        given = [turn.feedback for turn in self.turns] + [end.feedback for end in self.ends]
+        for feedback in given:
+            for reply in feedback.paid_for() if feedback is not None else ():
+                _add(total, "provider", reply)
         return total
 
 
