@@ -74,6 +74,11 @@ class FakeRoles:
     receiver: ScriptedRole
     provider: ScriptedRole | None
 
+    @property
+    def providers(self) -> dict[str, ScriptedRole]:
+        """Label -> provider: one has no label."""
+        return {} if self.provider is None else {"": self.provider}
+
 
 class LetterVerifier:
     """The whole reply must be a letter; anything else is unreadable."""
