@@ -30,6 +30,9 @@ from interbench_tasks.records import (
 class Options:
     arms: list[str] = field(default_factory=lambda: ["detail", "simple"])
     max_rounds: int = 1
+    providers: tuple[str, ...] = ()
+    flip_sample: int = 0
+    leak_guard: str = "observe"
 
 
 def metrics(arms=("detail", "simple"), max_rounds=1) -> FeedbackLoopMetrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -40,6 +40,15 @@ class FeedbackLoopOptions(BaseModel):
     """Kinds of feedback; each continues the same first answer."""
     provider_sees_gt: bool = False
     """Whether the provider is shown the right answer when it writes feedback. OURS; the paper does not say."""
+    flip_sample: Annotated[int, Field(ge=0)] = 0
+    """How many right first answers are tried with every arm, as a control: drawn by seed. OURS."""
+    leak_guard: Literal["observe", "rewrite", "off"] = "observe"
+    """What happens where model-written feedback gives the answer away: it is counted; or written again once, and the
+    arm dropped if that leaks too; or nobody looks. OURS."""
+    seed: int = 0
+    """Of the draws: whose feedback is borrowed, which right answers are tried."""
+    providers: tuple[str, ...] = ()
+    """Labels of several providers; filled in from metadata.interbench.providers."""
 
     @field_validator("arms")
     @classmethod
