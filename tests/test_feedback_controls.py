@@ -28,7 +28,6 @@ from tests.feedback_records import (
     LoopOptions,
     feedback,
     loop,
-    numbered,
     summaries_of,
     table_of,
 )
@@ -183,6 +182,15 @@ def test_the_floors_bounds_know_the_options_of_what_may_be_in_the_test_set():
     assert found.bounds == pytest.approx((7 / 24, 1 / 3))
 
 
+def test_of_several_that_may_be_in_the_test_set_any_may_be_out():
+    options = LoopOptions(arms=("simple", "reask"))
+    known = loop("A", "B", {"simple": ["B"], "reask": ["A"]})
+    hidden = [loop("failed", options=FIVE), loop("A", "failed", options={"A": "?", "B": "!", "C": "."})]
+    found = table_of([known, *hidden], options)["elimination_floor"]
+    # 1/3 is known; 1/4 alone makes it least, 1/2 alone most.
+    assert found.bounds == pytest.approx(((1 / 3 + 1 / 4) / 2, (1 / 3 + 1 / 2) / 2))
+
+
 # --- the same answer?
 
 
@@ -316,6 +324,18 @@ def test_a_leak_in_a_later_round_drops_the_whole_arm():
     assert found["accuracy_after.detail"].value == found["correction_rate_on_negatives.detail"].value == 0.0
     assert found["leak_rate.detail"].value == 0.0, "of round 1"
     assert (found["n_leak_dropped.detail"].value, found["n_rewritten.detail"].value) == (1, 1)
+
+
+def test_what_is_half_known_may_still_turn_out_to_be_dropped():
+    options = LoopOptions(arms=("detail", "reask"), leak_guard="rewrite")
+    run = [
+        loop("A", "B", {"detail": ["A"], "reask": ["A"]}),  # 0
+        loop("A", "B", {"detail": ["feedback_failed"], "reask": ["A"]}),  # 0 or 1, or dropped
+        loop("A", "failed"),  # -1 to 1, or outside the test set
+    ]
+    assert table_of(run, options)["difference.detail-reask"].bounds == pytest.approx((-1 / 2, 2 / 3))
+    observed = table_of(run, replace(options, leak_guard="observe"))
+    assert observed["difference.detail-reask"].bounds == pytest.approx((-1 / 3, 2 / 3)), "then nothing is dropped"
 
 
 def test_an_unreadable_answer_to_feedback_on_a_right_one_is_a_flip():
@@ -611,7 +631,3 @@ def test_a_large_run_takes_seconds(monkeypatch):
     assert time.perf_counter() - started < 10, "it takes 0.8 s on two cores"
     assert len(found) > 140
     assert found["discrimination.mismatched@r"].method == "cluster_bootstrap"
-
-
-def test_numbering_keeps_records_apart():
-    assert [record.doc_id for record in numbered(RUN)] == list(range(10))

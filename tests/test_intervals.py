@@ -349,6 +349,8 @@ def test_draws_that_miss_one_side_are_skipped():
 def test_where_all_clusters_agree_each_side_counts_its_clusters():
     found = contrast([1, N, 1, N, 1, N], [N, 0, N, 0, N, 0], list("aabbcc"))
     assert (found.value, found.method, found.ci95) == (1.0, "newcombe_by_cluster", newcombe(3, 3, 0, 3))
+    found = contrast([1, 1, 1, 1, N, N], [N, N, N, N, 0, 0], list("aabbcc"))
+    assert (found.value, found.method, found.ci95) == (1.0, "newcombe_by_cluster", newcombe(2, 2, 0, 1))
     found = contrast([0, 0, 0, N], [N, N, N, 0], list("aabc"))
     assert (found.method, found.ci95) == ("newcombe_by_cluster", newcombe(0, 2, 0, 1))
 
