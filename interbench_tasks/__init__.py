@@ -18,6 +18,7 @@ from interbench_tasks.hookspecs import (
     Provider,
     RoleClient,
     Roles,
+    TwoPassProtocol,
     Verifier,
     hookimpl,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "RoleClient",
     "Roles",
     "Turn",
+    "TwoPassProtocol",
     "Usage",
     "Verdict",
     "Verifier",

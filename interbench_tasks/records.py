@@ -307,7 +307,7 @@ class EpisodeRecord:
     turns: tuple[Turn, ...] = ()
     ends: tuple[BranchEnd, ...] = ()
     passes: int = 1
-    """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) were played."""
+    """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) had their turn."""
     status: Literal["finished", "failed", "skipped"] = "finished"
     """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
     stop_reason: str = ""

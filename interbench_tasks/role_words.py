@@ -20,6 +20,7 @@ _BACKEND = re.compile(r"[A-Za-z]\w*")
 _KEY = re.compile(r"[A-Za-z_][\w.\-]*")
 _ADDRESS = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _ADDRESS_WITHOUT_SCHEME = re.compile(r"@([\w.\-]+:\d+(?:/.*)?)$")
+_BEGINS_A_ROLE = re.compile(r"\s*[A-Za-z]\w*\s*(:|$)")
 _SECRETS = ("api_key", "apikey", "key", "token", "secret", "password")
 _PYTHON_WORDS: Mapping[str, bool | None] = {"True": True, "False": False, "None": None}
 
@@ -66,6 +67,21 @@ def role_words_from(text: str) -> RoleWords:
             raise BackendError(f"cannot read the backend {_shown(text)}: '{key}' is given twice\n{SHAPE}")
         options[key] = value
     return RoleWords(backend=backend, model=model, options=options)
+
+
+def several_role_words(text: str) -> list[str]:
+    """The words of several roles, as an environment variable lists them: a comma ends a role where a backend follows.
+
+    >>> several_role_words("openai:a,temperature=0,anthropic:b")
+    ['openai:a,temperature=0', 'anthropic:b']
+    """
+    roles: list[str] = []
+    for segment in _segments(text):
+        if roles and not _BEGINS_A_ROLE.match(segment):
+            roles[-1] += f",{segment}"
+        else:
+            roles.append(segment)
+    return [role.strip() for role in roles]
 
 
 def role_words_from_mapping(mapping: Mapping[str, object]) -> RoleWords:

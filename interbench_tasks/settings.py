@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 
 KNOWN_VARIABLES = {
-    "INTERBENCH_PROVIDER": "backend of the role provider, e.g. openai:gpt-4o-2024-08-06",
+    "INTERBENCH_PROVIDER": "backend of the role provider, e.g. openai:gpt-4o-2024-08-06; several: comma separated",
     "INTERBENCH_JUDGES": "comma separated backends of the role judge",
     "INTERBENCH_NOTETAKER": "backend of the role notetaker",
     "INTERBENCH_DATA": "JSONL or parquet file that the *_local tasks read",

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from interbench_tasks.engine.batcher import Batcher, Dispatcher, Job
 from interbench_tasks.engine.clients import Client, Desk
@@ -24,6 +24,7 @@ from interbench_tasks.errors import BackendError, InterbenchError
 from interbench_tasks.hookspecs import Backend, RoleClient
 from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, RoleName
 
+T = TypeVar("T")
 Play = Callable[[Episode], Awaitable[EpisodeRecord]]
 Failed = Callable[[Episode, str, Literal["failed", "skipped"]], EpisodeRecord]
 
@@ -64,7 +65,7 @@ class Engine:
         self._progress_wanted = progress
         self._stop_reason = stop_reason
         self._reason: str | None = None
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | _Errand | None] = queue.SimpleQueue()
         self._counts = Counts()
         self._floor = Floor(max_live)
         self._dispatcher = Dispatcher(self._floor, self._jobs.put, max_wait_s)
@@ -99,6 +100,26 @@ class Engine:
         return Client(
             desk=self._desk, backend=backend, role=role, settings=settings, episode=episode, name=backend.name
         )
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run is coming to its end; an iterable that waits for something should wait no longer."""
+        return self._stopping or self._interrupted.is_set()
+
+    def on_calling_thread(self, function: Callable[[], T]) -> T | None:
+        """What `function` returns, called on the thread that called `run`; for the iterable of episodes only.
+
+        Returns: None where the run was stopped before.
+        Raises: what `function` raised.
+        """
+        errand = _Errand(function)
+        self._jobs.put(errand)
+        while not errand.done.wait(LOOK_AT_SIGNALS_S):
+            if self.stopping:
+                return None
+        if errand.error is not None:
+            raise errand.error
+        return cast("T", errand.result)
 
     def run(
         self,
@@ -149,6 +170,9 @@ class Engine:
                 continue
             if job is None:
                 return
+            if isinstance(job, _Errand):
+                job.run()
+                continue
             began = time.monotonic()
             replies = replies_from(job.batcher.model, job.calls, lambda: self._stopping)
             seconds = time.monotonic() - began
@@ -282,6 +306,24 @@ class Engine:
             script.on_record(record)
         except Exception as error:  # noqa: BLE001 - e.g. a full disk: going on would lose what is paid for
             self._stop(error)
+
+
+class _Errand:
+    """A function for the calling thread, e.g. one that talks to the other ranks."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = function
+        self.done = threading.Event()
+        self.result: object = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Call it; Ctrl-C goes through."""
+        try:
+            self.result = self._function()
+        except Exception as error:  # noqa: BLE001 - raised again where it was asked for
+            self.error = error
+        self.done.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,14 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
 
-from interbench_tasks.config import Role, backend_from, generation_settings_from
 from interbench_tasks.errors import BackendError
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.plugin_manager import Offers, build_plugin_manager, offers_from
 from interbench_tasks.records import Episode, GenerationSettings, Message, PictureRef, Reply
 from interbench_tasks.role_words import RoleWords, role_words_from
+from interbench_tasks.task_roles import Role, backend_from
 
 HARNESS_OPTIONS = ("batch_size", "max_batch_size", "device")
 """The harness hands these to every model; an API has no use for them."""

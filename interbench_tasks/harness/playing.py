@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,19 @@ import pluggy
 from loguru import logger
 
 from interbench_tasks import settings
-from interbench_tasks.config import Role, TaskOptions, generation_settings_from
+from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel
 from interbench_tasks.errors import HarnessError
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.redaction import redact
 from interbench_tasks.rows import DataSet
-from interbench_tasks.runs.play import PlayedRun, RunPlan, play_run
+from interbench_tasks.runs.plan import Facts, RunPlan
+from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.task_roles import Role
 
 FOLDER = "interbench"
 
@@ -34,6 +37,7 @@ def play_task(
     data: DataSet,
     wanted: Sequence[tuple[int, int]],
     n_total: int,
+    from_all_ranks: Callable[[Facts], Facts],
     run_id: str,
     args: Any,  # noqa: ANN401 - the harness is untyped
     manager: pluggy.PluginManager,
@@ -59,6 +63,7 @@ def play_task(
         rank=rank,
         world_size=world_size,
         stop_reason=budget_used_up,
+        from_all_ranks=from_all_ranks,
     )
     receiver = receiver_from(lm, args)
     try:
@@ -79,7 +84,7 @@ def play_task(
 
 
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
-    simulated = [name for name, role in options.roles.items() if role.words.backend == "simulated"]
+    simulated = [name for name, own in options.roles.items() if any(role.words.backend == "simulated" for role in own)]
     if simulated and not getattr(receiver, "simulated", False):
         logger.warning(
             f"interbench: {', '.join(simulated)} was a simulation, so the numbers after feedback say nothing about "

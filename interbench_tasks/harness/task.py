@@ -25,6 +25,8 @@ from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.rows import DataSet, Rows, load_rows
 from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
+from interbench_tasks.runs.plan import Facts
+from interbench_tasks.runs.play import parts_from
 from interbench_tasks.runs.score import metrics_from
 
 ALL_ROWS = "N"
@@ -56,6 +58,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         self._table: dict[str, Estimate] | None = None
         self._run_path: Path | None = None
         self._n_total: int | None = None
+        self._n_second_pass: int | None = None
         # Replies must come back byte for byte: the harness would cut think tags out of the string that carries them.
         config |= {"reasoning_tags": "none", "auto_strip_thinking": False, "output_type": "generate_until"}
         super().__init__(config=config)
@@ -123,16 +126,25 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             for repeat in range(max(int(self.config.repeats or 1), 1))
         ]
 
+    @property
+    def two_passes(self) -> bool:
+        """Whether the protocol plays some episodes on when all were played; then all ranks meet once in between."""
+        made = self._offers.protocols[self._options.common.protocol]
+        return bool(
+            getattr(made(self._options.protocol_options, parts_from(self._options, self._offers)), "two_passes", False)
+        )
+
     def play(
         self,
         lm: Any,  # noqa: ANN401 - the harness is untyped
         wanted: Sequence[tuple[int, int]],
         run_id: str,
         n_total: int,
+        from_all_ranks: Callable[[Facts], Facts],
     ) -> dict[tuple[int, int], str]:
         """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON.
 
-        Args: wanted = this rank's; n_total = how many all ranks play together.
+        Args: wanted = this rank's; n_total = how many all ranks play together; from_all_ranks = see `RunPlan`.
         """
         self._n_total = n_total
         played = play_task(
@@ -142,6 +154,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             data=self._data,
             wanted=wanted,
             n_total=n_total,
+            from_all_ranks=from_all_ranks,
             run_id=run_id,
             args=getattr(self, "args", None),
             manager=self._manager,
@@ -149,6 +162,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             generation=self.config.generation_kwargs,
         )
         self._run_path = played.folder
+        self._n_second_pass = played.n_second_pass
         return {key: _escaped(summary) for key, summary in played.summaries.items()}
 
     # --- results --------------------------------------------------------------------------------------------------
@@ -185,7 +199,10 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
     def _metrics(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return metrics_from(self._metric_set, summaries, task=self.config.task, n_wanted=self._n_total)
+        second = {"n_episodes": self._n_second_pass} if self.two_passes else None
+        return metrics_from(
+            self._metric_set, summaries, task=self.config.task, n_wanted=self._n_total, second_pass=second
+        )
 
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
         """Metric -> function of the harness's items. The table is made once, of all rows; the others are looked up."""

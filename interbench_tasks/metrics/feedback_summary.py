@@ -46,6 +46,7 @@ def _summary(record: EpisodeRecord, arms: Sequence[str], length: int) -> dict[st
         "cluster": record.cluster,
         "status": record.status,
         "stop_reason": record.stop_reason,
+        "passes": record.passes,
         **_text("target", record.target, length),
         "first": _answer(first, length) if first is not None and first.judgement is not None else None,
         "provider": None if solution is None else {"status": solution.reply.status} | _answer(solution, length),

@@ -16,11 +16,16 @@ from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_reco
 
 
 def metrics_from(
-    metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], *, task: str, n_wanted: int | None
+    metric_set: MetricSet,
+    summaries: Sequence[Mapping[str, Any]],
+    *,
+    task: str,
+    n_wanted: int | None,
+    second_pass: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of `metrics.json`: every metric, in all and per category, and whether the run was finished.
 
-    Args: n_wanted = episodes that the run was to play; None where nobody knows.
+    Args: n_wanted = episodes that the run was to play, None where nobody knows; second_pass = the manifest's.
     """
     ordered = sorted(summaries, key=lambda summary: (summary["doc_id"], summary["repeat"]))
     by_category: dict[str, list[Mapping[str, Any]]] = {}
@@ -30,10 +35,23 @@ def metrics_from(
     return {
         "task": task,
         "episodes": {"found": len(ordered), "wanted": n_wanted},
-        "finished": n_wanted is not None and len(ordered) >= n_wanted,
+        "finished": _finished(ordered, n_wanted, second_pass),
         "metrics": _as_json(metric_set.table(ordered)),
         "categories": {name: _as_json(metric_set.table(rows)) for name, rows in sorted(by_category.items())},
     }
+
+
+def _finished(
+    summaries: Sequence[Mapping[str, Any]], n_wanted: int | None, second_pass: Mapping[str, Any] | None
+) -> bool:
+    """Whether every wanted episode was played (not skipped), and every one of the second pass played on."""
+    played = sum(summary.get("status") != "skipped" for summary in summaries)
+    if n_wanted is None or played < n_wanted:
+        return False
+    if second_pass is None:
+        return True
+    played_on = sum(summary.get("passes", 1) >= 2 for summary in summaries)
+    return second_pass["n_episodes"] is not None and played_on >= second_pass["n_episodes"]
 
 
 def _as_json(table: Mapping[str, Estimate]) -> dict[str, Any]:
@@ -64,6 +82,8 @@ def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
     summaries = [metric_set.summary(record) for record in read_records(path)]
     wanted = manifest.get("data", {}).get("n_episodes")
-    metrics = metrics_from(metric_set, summaries, task=manifest["task"], n_wanted=wanted)
+    metrics = metrics_from(
+        metric_set, summaries, task=manifest["task"], n_wanted=wanted, second_pass=manifest.get("second_pass")
+    )
     write_json(path / METRICS, metrics)
     return metrics

@@ -1,0 +1,94 @@
+"""What the second pass of a feedback loop plays: whose feedback an episode borrows, and which right answers are tried.
+
+Pure functions of what all episodes of the first pass were, so one rank or three, in any order, plan the same.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Key = tuple[int, int]
+"""(doc_id, repeat) of an episode."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ring:
+    """The episodes of one category whose feedback can be borrowed, in a seeded circle."""
+
+    keys: Sequence[Key]
+    place: Mapping[Key, int]
+
+    def partners(self, key: Key, rounds: int) -> list[Key]:
+        """The next ones of the circle, one a round and never the episode itself; [] where there is no other.
+
+        Every episode is the next one of exactly one other, so all are borrowed from equally often (a derangement).
+        """
+        own = self.place.get(key)
+        others = len(self.keys) - (own is not None)
+        if others == 0:
+            return []
+        start = own + 1 if own is not None else random.Random(f"{key}").randrange(len(self.keys))
+        return [self.keys[(start + step % others) % len(self.keys)] for step in range(rounds)]
+
+
+def ring_from(keys: Sequence[Key], seed: str) -> Ring:
+    """The circle of these episodes: the same for any order in which they are given."""
+    ordered = sorted(keys)
+    random.Random(seed).shuffle(ordered)
+    return Ring(keys=ordered, place={key: index for index, key in enumerate(ordered)})
+
+
+def rings_from(facts: Sequence[Mapping[str, Any]], arm: str, label: str, seed: int) -> dict[tuple[object, int], Ring]:
+    """(category, repeat) -> the circle of the episodes for which `label` wrote feedback of `arm`."""
+    donors: dict[tuple[object, int], list[Key]] = {}
+    for fact in facts:
+        if label in fact["given"].get(arm, {}):
+            donors.setdefault((fact["category"], fact["repeat"]), []).append(key_of(fact))
+    return {group: ring_from(keys, f"{seed} {group} {arm} {label}") for group, keys in donors.items()}
+
+
+def sampled(facts: Sequence[Mapping[str, Any]], n: int, seed: int) -> frozenset[Key]:
+    """At most `n` of the episodes that were right at round 0, each set of them equally likely."""
+    right = sorted(key_of(fact) for fact in facts if fact["right"])
+    return frozenset(random.Random(f"{seed} flip").sample(right, min(n, len(right))))
+
+
+def key_of(fact: Mapping[str, Any]) -> Key:
+    """The episode that a fact tells of."""
+    return fact["doc_id"], fact["repeat"]
+
+
+def plan_from(
+    facts: Sequence[Mapping[str, Any]],
+    *,
+    borrowing: Mapping[str, str],
+    labels: Sequence[str],
+    max_rounds: int,
+    flip_sample: int,
+    seed: int,
+) -> dict[Key, dict[str, Any]]:
+    """(doc_id, repeat) -> `{"flip": bool, "borrowed": {arm: {label: [what another episode was told, a round each]}}}`.
+
+    Args: borrowing = arm -> the arm whose feedback it borrows; labels = of the providers.
+    """
+    by_key = {key_of(fact): fact for fact in facts}
+    flips = sampled(facts, flip_sample, seed)
+    rings = {(arm, label): rings_from(facts, lent, label, seed) for arm, lent in borrowing.items() for label in labels}
+    planned: dict[Key, dict[str, Any]] = {}
+    for key, fact in sorted(by_key.items()):
+        flip = key in flips
+        if not flip and not (borrowing and fact["test"]):
+            continue
+        group = (fact["category"], fact["repeat"])
+        borrowed: dict[str, dict[str, Any]] = {}
+        for arm, lent in borrowing.items():
+            for label in labels if flip else fact["test"]:
+                ring = rings[(arm, label)].get(group)
+                partners = ring.partners(key, 1 if flip else max_rounds) if ring is not None else []
+                told = [by_key[partner]["given"][lent][label] for partner in partners]
+                borrowed.setdefault(arm, {})[label] = told
+        planned[key] = {"flip": flip, "borrowed": borrowed}
+    return planned
