@@ -22,7 +22,7 @@ from interbench_tasks.errors import ConfigError, Problem
 from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.prices import no_price_known
 from interbench_tasks.records import EpisodeRecord, Reply
-from interbench_tasks.usage import Meter, Spent
+from interbench_tasks.usage import NOTHING, Meter, Spent
 
 _LOG = logging.getLogger(__name__)
 KEY = "metadata.interbench.budget"
@@ -117,33 +117,44 @@ class Budget:
         meter: knows all roles of the run and their prices.
         before: what earlier tasks of the same command used on this rank.
         n_ranks: each has an equal share of the limits.
-
-    Raises: BudgetError where money is limited and some role's model has no known price.
     """
 
-    def __init__(self, limits: Sequence[Limit], meter: Meter, *, before: Spent | None = None, n_ranks: int = 1) -> None:
+    def __init__(self, limits: Sequence[Limit], meter: Meter, *, before: Spent = NOTHING, n_ranks: int = 1) -> None:
         self._limits = tuple(limits)
-        self._meter = meter
-        self._before = before or Spent()
+        self.meter = meter
+        self.stopped: str | None = None
+        """Why an episode could not start; None where every one could."""
+        self._before = before
         self._n_ranks = n_ranks
         self._paying: set[tuple[int, int]] = set()
         """Episodes that run and made a request."""
         self._n_paid = 0
         """Episodes that have ended and made a request."""
         self._warned: set[str] = set()
-        money = next((limit for limit in limits if limit.name == "max_cost"), None)
-        unpriced = [(role.role, role.model, role.address) for role in meter.roles if role.price is None]
-        if money is not None and unpriced:
-            raise no_price_known(unpriced, f"{money.named_in} = {money.amount:g}")
 
     @property
     def limits(self) -> tuple[Limit, ...]:
         """The limits of all ranks together."""
         return self._limits
 
+    @property
+    def spent(self) -> Spent:
+        """What all roles used."""
+        return self.meter.spent
+
+    def check_prices(self) -> None:
+        """Called once all roles are known.
+
+        Raises: BudgetError where money is limited and some role's model has no known price.
+        """
+        money = next((limit for limit in self._limits if limit.name == "max_cost"), None)
+        unpriced = [(role.role, role.model, role.address) for role in self.meter.roles if role.price is None]
+        if money is not None and unpriced:
+            raise no_price_known(unpriced, f"{money.named_in} = {money.amount:g}")
+
     def count(self, backend: Backend, call: Call, reply: Reply) -> None:
         """One more reply, made or from the ledger."""
-        usage = self._meter.count(backend, call, reply)
+        usage = self.meter.count(backend, call, reply)
         if reply.run.from_ledger:
             return
         self._paying.add((call.episode.doc_id, call.episode.repeat))
@@ -167,7 +178,16 @@ class Budget:
             self._n_paid += 1
 
     def stop_reason(self) -> str | None:
-        """Why no new episode may start; None where one may. Also asked by the thread that makes episodes."""
+        """Why no new episode may start; None where one may. Also asked by the thread that makes episodes.
+
+        The text stays as it was the first time: episodes that run then use some more.
+        """
+        if self.stopped is None:
+            self.stopped = self.used_up()
+        return self.stopped
+
+    def used_up(self) -> str | None:
+        """Which limit is used up, and how much is used now; None where none is."""
         for limit, share, used in self._states():
             if used >= share:
                 of_ranks = f" / {self._n_ranks} ranks" if self._n_ranks > 1 else ""
@@ -180,7 +200,7 @@ class Budget:
     def most_live(self) -> int | None:
         """How many episodes the rest of the budget will pay for, at least 1; None where nothing is limited."""
         most: float = math.inf
-        spent = self._meter.spent if self._limits else Spent()
+        spent = self.meter.spent if self._limits else NOTHING
         for limit, share, used in self._states():
             if self._n_paid == 0:
                 most = min(most, FIRST_LIVE, share - used if limit.name == "max_calls" else math.inf)
@@ -192,31 +212,36 @@ class Budget:
 
     def _states(self) -> Iterator[tuple[Limit, float, float]]:
         """Each limit with this rank's share of it, and what is used of that."""
-        spent = self._meter.spent if self._limits else Spent()
+        spent = self.meter.spent if self._limits else NOTHING
         for limit in self._limits:
             used = limit.of(spent.plus(self._before)) if limit.whole_command else limit.of(spent)
             yield limit, limit.amount / self._n_ranks, used
 
-    def text(self) -> str:
-        """What the limits are and how they work, in one sentence; '' where there is none."""
-        if not self._limits:
-            return ""
-        told = ", ".join(f"{limit.name} = {limit.shown(limit.amount)} ({limit.named_in})" for limit in self._limits)
-        ranks = f"; each of {self._n_ranks} ranks has an equal share" if self._n_ranks > 1 else ""
-        return (
-            f"budget: {told}{ranks}. Once one is used up no new episode starts and those that run are finished, so it "
-            f"can end above it by about one episode (or {FIRST_LIVE}, where the first ones use all of it)"
-        )
+
+def limits_text(limits: Sequence[Limit], n_ranks: int = 1) -> str:
+    """What the limits are and how they work, in a sentence or two; '' where there is none."""
+    if not limits:
+        return ""
+    told = ", ".join(f"{limit.name} = {limit.shown(limit.amount)} ({limit.named_in})" for limit in limits)
+    ranks = f"; each of {n_ranks} ranks has an equal share" if n_ranks > 1 else ""
+    return (
+        f"budget: {told}{ranks}. Once it is used up no new episode starts and those that run are finished, so a run "
+        f"can end above it by about one episode (by up to {FIRST_LIVE}, where the first ones use all of it)"
+    )
 
 
-def stopped_text(reason: str, *, n_skipped: int, n_wanted: int, ledger: bool) -> str:
+def stopped_text(used_up: str, *, n_skipped: int, n_wanted: int, ledger: bool) -> str:
     """What a run says at its end where its budget stopped it.
 
-    Args: n_skipped = episodes that were not started, of `n_wanted`; ledger = whether replies were kept.
+    Args: n_skipped = episodes that were not started, of `n_wanted`; 0 where the second pass was cut short; ledger =
+        whether replies were kept.
     """
-    kept = "what was paid for comes from the ledger" if ledger else "the ledger is off, so it would pay for all again"
-    return (
-        f"{reason}. {n_skipped:,} of {n_wanted:,} episodes were not started: the results are partial, of the first "
-        "rows and not of a fair sample, and those episodes are unscored. To go on, run the same command again, best "
-        f"with a larger budget ({kept})"
-    )
+    if n_skipped:
+        left = (
+            f"{n_skipped:,} of {n_wanted:,} episodes were not started, so the results are partial (of the first rows, "
+            "which is no fair sample)"
+        )
+    else:
+        left = "the second pass (borrowed feedback, right answers tried) is not complete, so the results are partial"
+    kept = "what was paid for comes from the ledger" if ledger else "the ledger is off: it would pay for all again"
+    return f"{used_up}. {left}. Run the same command again to go on, best with a larger budget ({kept})"

@@ -63,6 +63,7 @@ def score(
     from interbench_tasks.report.table import table_text
     from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
     from interbench_tasks.runs.score import score_folder
+    from interbench_tasks.runs.usage_file import read_usage, usage_lines
 
     offers = offers_from(build_plugin_manager())
     for folder in [folder for run in runs for folder in run_folders(run)]:
@@ -76,9 +77,14 @@ def score(
                 f"UNFINISHED: only {found} of {'?' if wanted is None else wanted} episodes are here. What ends first "
                 "is no fair sample (right answers end early): run the same command again before you use these numbers."
             )
+        used = read_usage(folder)
+        if used is not None and used["stopped"]:
+            typer.echo(f"STOPPED: {used['stopped']}")
         typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
         for category, table in metrics["categories"].items() if categories else ():
             typer.echo("\n" + table_text(table, title=f"category {category}"))
+        if used is not None:
+            typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
         typer.echo("")
 
 

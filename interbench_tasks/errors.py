@@ -81,7 +81,7 @@ class HarnessError(InterbenchError):
 
 
 class BudgetError(InterbenchError):
-    """A budget cannot be kept: a limit makes no sense, or a model has no known price; raised before anything is paid."""
+    """A budget cannot be kept: a limit makes no sense, or a model has no known price; raised before a call."""
 
 
 class RunFolderError(InterbenchError):

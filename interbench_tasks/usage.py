@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +26,9 @@ class Spent:
         return Spent(
             requests=self.requests + other.requests, tokens=self.tokens + other.tokens, cost=self.cost + other.cost
         )
+
+
+NOTHING = Spent()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,9 +139,9 @@ class Meter:
         self._by_client[role, id(backend)] = usage
 
     @property
-    def roles(self) -> Iterator[RoleUsage]:
+    def roles(self) -> tuple[RoleUsage, ...]:
         """All roles, in the order in which they were added."""
-        yield from self._by_client.values()
+        return tuple(self._by_client.values())
 
     def count(self, backend: Backend, call: Call, reply: Reply) -> RoleUsage:
         """One more reply, made or from the ledger. Returns: the role that it was counted for."""
