@@ -62,8 +62,10 @@ FLOW = [
     "offers",
     "runs",
     "report",
+    "estimating",
     "harness",
     "doctor",
+    "cli_estimate",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
