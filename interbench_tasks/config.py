@@ -263,18 +263,25 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows the feedback of '{lent}', which is not there")
         elif lent is not None and not getattr(offers.feedback_providers.get(lent), "uses_provider", True):
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
-    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers)
+    variables = {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
+    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers, variables)
 
 
 QUESTION_VARIABLES = ("question", "options", "row")
 
 
-def _wrong_prompts(prompts: Mapping[str, str], arms: Sequence[str], offers: Offers) -> Iterator[Problem]:
+REWRITE_VARIABLES = ("question", "options", "feedback")
+"""What `prompts.rewrite`, the leak guard's, may name."""
+
+
+def _wrong_prompts(
+    prompts: Mapping[str, str], arms: Sequence[str], offers: Offers, more: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
     """Prompts that nobody uses, and names in them that nobody fills; found before anything is paid for.
 
     A feedback provider says in `prompt_variables` which prompts it reads, and what each may name.
     """
-    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES}
+    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES, **more}
     undeclared = False
     for arm in arms:
         declared = getattr(offers.feedback_providers.get(arm), "prompt_variables", None)

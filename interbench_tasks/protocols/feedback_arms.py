@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interbench_tasks.hookspecs import Parts, PatientVerifier, RoleClient
+from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.records import BranchEnd, Episode, Feedback, Judgement, Message, Reply, Turn, Usage, history
 from interbench_tasks.redaction import redact
 
@@ -28,6 +29,7 @@ class BranchPlan:
     borrowed: Sequence[Mapping[str, Any]] | None = None
     """What other episodes were told, one a round; None for an arm that borrows nothing."""
     sees_target: bool = False
+    guard: LeakGuard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, 
         feedback = await _feedback(plan, number, episode, last, seen, parts)
         if feedback.status == "failed":
             return _played(turns, BranchEnd(branch=plan.branch, reason="feedback_failed", feedback=feedback))
+        if plan.guard.dropped(feedback):
+            return _played(turns, BranchEnd(branch=plan.branch, reason="leak_dropped", feedback=feedback))
         user = Message(role="user", content=(feedback.text,))
         reply = await receiver.reply((*seen, user), branch=plan.branch, round=number)
         judgement, unjudged = await judged(parts, episode, reply)
@@ -133,7 +137,7 @@ async def _feedback(
         return _failed(plan.arm, provider.name, f"raised {error!r}")
     if not isinstance(given, Feedback) or not isinstance(given.text, str):
         return _failed(plan.arm, provider.name, f"gave no Feedback with a text but {given!r}")
-    return given
+    return await plan.guard.guarded(given, episode, last, seen, provider)
 
 
 def _borrowed(plan: BranchPlan, number: int) -> Feedback | None:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from interbench_tasks.hookspecs import Parts, RoleClient, Roles
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
+from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_pairs import plan_from
 from interbench_tasks.reasoning import without_reasoning
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
@@ -69,6 +70,7 @@ class FeedbackLoop:
         plugins = parts.feedback_providers
         self._shared = {arm for arm in options.arms if not getattr(plugins[arm], "uses_provider", True)}
         borrowing = {arm: getattr(plugins[arm], "borrows", None) for arm in options.arms}
+        self._guard = LeakGuard(mode=options.leak_guard, prompts=parts.prompts)
         self._borrowing: dict[str, str] = {arm: lent for arm, lent in borrowing.items() if lent is not None}
 
     @property
@@ -194,6 +196,7 @@ class FeedbackLoop:
                     max_rounds=max_rounds,
                     borrowed=(borrowed or {})[arm][label] if arm in self._borrowing else None,
                     sees_target=self._options.provider_sees_gt,
+                    guard=self._guard,
                 )
 
     async def _with_branches(
