@@ -3,7 +3,7 @@
 A question's first answer is right, unreadable, or wrong; each provider solves a wrong one or does not; each branch goes
 on until it is right or the rounds are used. Given how often each of these happens, the numbers of all kinds of calls
 are drawn many times: what lies between the ends of the draws is the range for a run. Failed calls and their retries,
-leaked feedback that ends an arm, and categories with one question only (nothing to borrow) are not in the model.
+and categories with one question only (nothing to borrow), are not in the model.
 """
 
 from __future__ import annotations
@@ -121,6 +121,8 @@ class Rates:
     """For arms that `corrected` does not have."""
     leaked: Rate = Rate(low=0.0, high=0.3)
     """Feedback that is written again because it leaked."""
+    dropped: Rate = Rate(low=0.0, high=0.5)
+    """Of that, feedback that leaks again: its branch ends there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +224,8 @@ class _Calls:
         self._rng = rng
         arms = shape.arms if shape.max_rounds > 1 else {}
         self._corrected = {arm: rates.corrected.get(arm, rates.corrected_elsewhere).drawn(rng, n_draws) for arm in arms}
-        self._leaked = rates.leaked.drawn(rng, n_draws) if shape.rewrite else None
+        self._leaked = rates.leaked.drawn(rng, n_draws)
+        self._dropped = rates.dropped.drawn(rng, n_draws)
         self._zero = np.zeros(n_draws, dtype=np.int64)
         self.first = self._zero + known.first + (0 if shape.first_recorded else left)
         self.rounds = {key: self._zero + count for key, count in known.rounds.items()}
@@ -253,11 +256,12 @@ class _Calls:
 
     def _play_branches(self, arm: str, kind: ArmKind, writer: int | None, n: Counts, max_rounds: int) -> None:
         for number in range(1, max_rounds + 1):
-            self.rounds[kind, number] = self.rounds.get((kind, number), self._zero) + n
             if writer is not None:
-                again = 0 if self._leaked is None else self._rng.binomial(n, self._leaked)
+                again = self._rng.binomial(n, self._leaked) if self._shape.rewrite else self._zero
                 written = self.feedback.get((writer, number), self._zero)
                 self.feedback[writer, number] = written + n + again
+                n = n - self._rng.binomial(again, self._dropped)
+            self.rounds[kind, number] = self.rounds.get((kind, number), self._zero) + n
             if number < max_rounds:
                 n = self._rng.binomial(n, 1 - self._corrected[arm])
 
@@ -270,8 +274,9 @@ def _of(solved: Counts, wanted: Sequence[bool]) -> Counts:
 def expected_calls(shape: LoopShape, rates: Rates) -> tuple[float, tuple[float, ...]]:
     """Mean calls of the receiver and of each provider, where every rate has its middle value.
 
-    Formula: receiver n + sum over arms of the rounds played; provider n_wrong + its written feedback; a branch has
-    sum_{r=1..R} (1 - c)^(r-1) rounds, R = max_rounds, c = the arm's corrected share. Right answers that are tried:
+    Formula: receiver n + sum over arms of the rounds played; provider n_wrong + its written feedback; a branch comes to
+    round r with the chance (k (1 - c))^(r-1), c = the arm's corrected share, k = 1 - leaked * dropped (1 unless leaks
+    are written again), and the receiver is asked in it with k times that. Right answers that are tried:
     min(flip_sample, n_right), one round in each arm.
 
     >>> shape = LoopShape(n_episodes=100, arms={"detail": "written", "simple": "shared"})
@@ -287,16 +292,17 @@ def expected_calls(shape: LoopShape, rates: Rates) -> tuple[float, tuple[float, 
     kept = rates.solved_where_right.middle
     receiver = 0.0 if shape.first_recorded else float(n)
     providers = [wrong + tried] * shape.n_providers
-    again = 1 + (rates.leaked.middle if shape.rewrite else 0)
+    again = rates.leaked.middle if shape.rewrite else 0.0
     any_solved, any_kept = 1 - float(np.prod([1 - s for s in solves])), 1 - (1 - kept) ** shape.n_providers
     for arm, kind in shape.arms.items():
         corrected = rates.corrected.get(arm, rates.corrected_elsewhere).middle
-        rounds = sum((1 - corrected) ** number for number in range(shape.max_rounds))
+        played = 1 - again * rates.dropped.middle if kind == "written" else 1.0
+        rounds = sum((played * (1 - corrected)) ** number for number in range(shape.max_rounds))
         if kind == "shared":
             receiver += wrong * any_solved * rounds + tried * any_kept
             continue
         for index, solve in enumerate(solves):
             branch = wrong * solve * rounds + tried * kept
-            receiver += branch
-            providers[index] += branch * again if kind == "written" else 0
+            receiver += branch * played
+            providers[index] += branch * (1 + again) if kind == "written" else 0
     return receiver, tuple(providers)

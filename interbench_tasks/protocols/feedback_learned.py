@@ -46,7 +46,8 @@ def learned_from(records: Iterable[EpisodeRecord], *, shape: LoopShape, labels: 
         solved_where_right=_rate(sum(map(sum, tried)), len(tried) * len(labels), rates.solved_where_right),
         corrected={arm: rate for arm in shape.arms if (rate := _corrected(told, arm)) is not None},
         corrected_elsewhere=rates.corrected_elsewhere,
-        leaked=rates.leaked,
+        leaked=_rewritten(told, rates.leaked) if shape.rewrite else rates.leaked,
+        dropped=_dropped(told, rates.dropped),
     )
     calls = [(kind, reply) for record in told for kind, reply in _first_pass(record, shape, labels)]
     counts = Counter(kind for kind, _ in calls)
@@ -110,6 +111,23 @@ def _corrected(records: Sequence[EpisodeRecord], arm: str) -> Rate | None:
     return Rate(hits=sum(_correct(turn) for turn in turns), trials=len(turns)) if turns else None
 
 
+def _feedback(record: EpisodeRecord) -> list[Feedback]:
+    """All feedback that a model wrote for this episode."""
+    found = [turn.feedback for turn in record.turns] + [end.feedback for end in record.ends]
+    return [feedback for feedback in found if feedback is not None and feedback.paid_for()]
+
+
+def _rewritten(records: Sequence[EpisodeRecord], otherwise: Rate) -> Rate:
+    written = [feedback for record in records for feedback in _feedback(record)]
+    return _rate(sum(feedback.draft is not None for feedback in written), len(written), otherwise)
+
+
+def _dropped(records: Sequence[EpisodeRecord], otherwise: Rate) -> Rate:
+    drafted = [feedback for record in records for feedback in _feedback(record) if feedback.draft is not None]
+    again = sum(feedback.leak is not None and feedback.leak.found is not None for feedback in drafted)
+    return _rate(again, len(drafted), otherwise)
+
+
 def _first_pass(record: EpisodeRecord, shape: LoopShape, labels: Sequence[str]) -> Iterator[tuple[CallKind, Reply]]:
     """The calls of the episode's first pass; those of the second depend on which episodes are played with it."""
     flip = record.stop_reason == "flip_played"
@@ -127,6 +145,12 @@ def _first_pass(record: EpisodeRecord, shape: LoopShape, labels: Sequence[str]) 
         yield (kind, turn.round, 0), turn.reply
         for reply in _written(turn.feedback):
             yield ("feedback", turn.round, index), reply
+    for end in [] if flip else record.ends:  # feedback that leaked again: the receiver was not asked
+        arm, _, label = end.branch.partition("@")
+        if shape.arms.get(arm) == "written":
+            number = 1 + sum(turn.branch == end.branch for turn in record.turns)
+            for reply in _written(end.feedback):
+                yield ("feedback", number, labels.index(label) if label in labels else 0), reply
 
 
 def _written(feedback: Feedback | None) -> tuple[Reply, ...]:

@@ -104,7 +104,8 @@ def _role_text(role: Mapping[str, Any]) -> str:
     ledger = role["from_ledger"]
     if ledger["replies"]:
         saved = f" (saved {dollars(ledger['cost_usd'])})" if ledger["cost_usd"] else ""
-        words.append(f"{ledger['replies']:,} replies from the ledger{saved}")
+        kept = "reply" if ledger["replies"] == 1 else "replies"
+        words.append(f"{ledger['replies']:,} {kept} from the ledger{saved}")
     return ", ".join(words)
 
 
