@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__
-from interbench_tasks.cli_estimate import estimate
+from interbench_tasks import __version__, cli_estimate, cli_tables
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
@@ -19,7 +18,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks and scores.",
 )
-app.command()(estimate)
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -88,6 +86,11 @@ def score(
         if used is not None:
             typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
         typer.echo("")
+
+
+app.command()(cli_estimate.estimate)
+app.command()(cli_tables.table)
+app.command()(cli_tables.compare)
 
 
 @app.command("new-task")

@@ -68,6 +68,7 @@ FLOW = [
     "harness",
     "doctor",
     "cli_estimate",
+    "cli_tables",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
