@@ -92,9 +92,11 @@ def _newer_claude(width: int, height: int) -> Range:
 
 
 def _gemini(width: int, height: int) -> Range:
-    """One tile; or tiles of 768 px; or tiles of 2/3 of the shorter side, between 256 and 768 px."""
+    """One tile; or tiles of 768 px, or of 2/3 of the shorter side (256 to 768 px), of at most 3,072 px in all."""
     if max(width, height) <= 384:
         return 258, 258
+    scale = min(1.0, 3072 / max(width, height))
+    width, height = max(1, round(width * scale)), max(1, round(height * scale))
     side = min(768, max(256, min(width, height) * 2 // 3))
     counts = [math.ceil(width / size) * math.ceil(height / size) for size in (768, side)]
     return 258 * min(counts), 258 * max(counts)
