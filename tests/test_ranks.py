@@ -31,3 +31,6 @@ def test_two_ranks_equal_one(tmp_path, n_docs):
     assert json.loads(manifest.read_text())["data"]["n_episodes"] == n_docs
     (path,) = two.rglob("metrics.json")
     assert json.loads(path.read_text())["finished"] is True
+    used = [json.loads(next(folder.rglob("usage.json")).read_text())["roles"] for folder in (one, two)]
+    assert used[0] == used[1]
+    assert not list(two.rglob("usage-rank*.json"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from interbench_tasks.runs.folder import new_run_id
+from interbench_tasks.usage import Spent
 
 PADDING = "__padding_only__"
 """The harness marks requests that only keep its ranks in step; nobody looks at their replies."""
@@ -26,12 +27,15 @@ def generate_until_interbench(self: Any, requests: Sequence[Any]) -> list[str]: 
     by_name = {own[0].args[4]: own for own in by_task.values()}
     shares = _from_all_ranks([(name, len(own), own[0].args[1].two_passes) for name, own in by_name.items()])
     texts: dict[int, str] = {}
+    spent = Spent()
     for name in dict.fromkeys(name for name, _, _ in shares):  # the same order on every rank
         own = by_name.get(name)
         if own is not None:
             n_total = sum(count for other, count, _ in shares if other == name)
             wanted = [(request.args[3], request.idx) for request in own]
-            played = own[0].args[1].play(self, wanted, run_id, n_total, _from_all_ranks)
+            task = own[0].args[1]
+            played = task.play(self, wanted, run_id, n_total, _from_all_ranks, spent)
+            spent = spent.plus(task.spent)
             texts |= {id(request): played.get((request.args[3], request.idx), "") for request in own}
         elif any(two_passes for other, _, two_passes in shares if other == name):
             _from_all_ranks([])  # the others wait for what this rank has: nothing
