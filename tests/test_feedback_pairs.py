@@ -110,6 +110,14 @@ def test_without_borrowing_arms_only_the_sample_is_played_on():
     assert plan(facts, borrowing={}) == {}
 
 
+def test_one_episode_more_changes_the_partner_of_one_other_only():
+    before = sources(plan([fact(doc) for doc in range(20)]))
+    after = sources(plan([fact(doc) for doc in range(21)]))
+    assert sum(before[key] != after[key] for key in before) == 1
+    few = sampled([fact(doc, right=True) for doc in range(20)], 5, seed=0)
+    assert len(few & sampled([fact(doc, right=True) for doc in range(21)], 5, seed=0)) >= 4
+
+
 def test_a_ring_leads_back_to_its_start():
     ring = ring_from([(doc, 0) for doc in range(5)], "seed")
     key, seen = (0, 0), []

@@ -63,6 +63,7 @@ FLOW = [
     "report",
     "harness",
     "doctor",
+    "cli_tables",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""

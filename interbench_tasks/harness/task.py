@@ -32,6 +32,7 @@ from interbench_tasks.runs.score import metrics_from
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
+HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination")
 SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
     "": lambda estimate: estimate.value,
     ".ci95_low": lambda estimate: estimate.ci95[0] if estimate.ci95 else None,
@@ -217,8 +218,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         return found
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        """True for rates; None for counts and siblings."""
-        return {name: True for name in self._table or {} if not is_count(name)}
+        """True for rates that should be high; nothing for counts, siblings and controls."""
+        return {name: True for name in self._table or {} if name.startswith(HIGHER_IS_BETTER)}
 
     def _aggregate_all(self, items: Sequence[Mapping[str, Any]]) -> int:
         """The number of episodes; makes the table and writes `metrics.json` on the way."""

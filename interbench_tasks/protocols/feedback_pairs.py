@@ -1,11 +1,13 @@
 """What the second pass of a feedback loop plays: whose feedback an episode borrows, and which right answers are tried.
 
-Pure functions of what all episodes of the first pass were, so one rank or three, in any order, plan the same.
+Pure functions of what all episodes of the first pass were, so one rank or three, in any order, plan the same. Every
+draw is a hash of seed and episode: where a run that is continued has one episode more, only its neighbours change, and
+what was paid for stays in use.
 """
 
 from __future__ import annotations
 
-import random
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,7 @@ class Ring:
 
     keys: Sequence[Key]
     place: Mapping[Key, int]
+    seed: str
 
     def partners(self, key: Key, rounds: int) -> list[Key]:
         """The next ones of the circle, one a round and never the episode itself; [] where there is no other.
@@ -30,15 +33,19 @@ class Ring:
         others = len(self.keys) - (own is not None)
         if others == 0:
             return []
-        start = own + 1 if own is not None else random.Random(f"{key}").randrange(len(self.keys))
+        start = own + 1 if own is not None else _draw(self.seed, key) % len(self.keys)
         return [self.keys[(start + step % others) % len(self.keys)] for step in range(rounds)]
 
 
 def ring_from(keys: Sequence[Key], seed: str) -> Ring:
     """The circle of these episodes: the same for any order in which they are given."""
-    ordered = sorted(keys)
-    random.Random(seed).shuffle(ordered)
-    return Ring(keys=ordered, place={key: index for index, key in enumerate(ordered)})
+    ordered = sorted(keys, key=lambda key: (_draw(seed, key), key))
+    return Ring(keys=ordered, place={key: index for index, key in enumerate(ordered)}, seed=seed)
+
+
+def _draw(seed: str, key: Key) -> int:
+    """A whole number that is as good as random, below 2^64."""
+    return int.from_bytes(hashlib.sha256(f"{seed}|{key[0]}|{key[1]}".encode()).digest()[:8], "big")
 
 
 def rings_from(facts: Sequence[Mapping[str, Any]], arm: str, label: str, seed: int) -> dict[tuple[object, int], Ring]:
@@ -52,8 +59,8 @@ def rings_from(facts: Sequence[Mapping[str, Any]], arm: str, label: str, seed: i
 
 def sampled(facts: Sequence[Mapping[str, Any]], n: int, seed: int) -> frozenset[Key]:
     """At most `n` of the episodes that were right at round 0, each set of them equally likely."""
-    right = sorted(key_of(fact) for fact in facts if fact["right"])
-    return frozenset(random.Random(f"{seed} flip").sample(right, min(n, len(right))))
+    right = [key_of(fact) for fact in facts if fact["right"]]
+    return frozenset(sorted(right, key=lambda key: (_draw(f"{seed} flip", key), key))[:n])
 
 
 def key_of(fact: Mapping[str, Any]) -> Key:

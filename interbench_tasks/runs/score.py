@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,54 @@ def metric_set_of(manifest: Mapping[str, Any], offers: Offers, where: Path) -> M
     return made
 
 
-def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
-    """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """The run of one task, as its folder tells it."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    metric_set: MetricSet
+    summaries: Sequence[Mapping[str, Any]]
+    """Of all episodes, sorted by doc and repeat."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.manifest["task"])
+
+    @property
+    def receiver(self) -> str:
+        """The model under test."""
+        return str(self.manifest["models"]["receiver"]["name"])
+
+    def metrics(self) -> dict[str, Any]:
+        """The content of `metrics.json`, computed now."""
+        return metrics_from(
+            self.metric_set,
+            self.summaries,
+            task=self.task,
+            n_wanted=self.manifest.get("data", {}).get("n_episodes"),
+            second_pass=self.manifest.get("second_pass"),
+        )
+
+
+def run_from_folder(path: Path, offers: Offers) -> ScoredRun:
+    """A run read back from its folder; nothing is written.
 
     Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
     """
     manifest = read_json(path / MANIFEST)
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
     summaries = [metric_set.summary(record) for record in read_records(path)]
-    wanted = manifest.get("data", {}).get("n_episodes")
-    metrics = metrics_from(
-        metric_set, summaries, task=manifest["task"], n_wanted=wanted, second_pass=manifest.get("second_pass")
-    )
+    summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
+    return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries)
+
+
+def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
+    """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
+
+    Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
+    """
+    metrics = run_from_folder(path, offers).metrics()
     write_json(path / METRICS, metrics)
     return metrics
