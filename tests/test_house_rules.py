@@ -45,8 +45,12 @@ FLOW = [
     "items",
     "task_files",
     "backends",
+    "ledger_rows",
     "ledger_file",
+    "ledger_claims",
+    "ledger_writer",
     "ledger",
+    "ledger_admin",
     "engine",
     "expressions",
     "answers",
@@ -58,6 +62,7 @@ FLOW = [
     "report",
     "harness",
     "doctor",
+    "cli_ledger",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
