@@ -51,6 +51,7 @@ FLOW = [
     "ledger_writer",
     "ledger",
     "ledger_admin",
+    "ledger_export",
     "engine",
     "expressions",
     "answers",
