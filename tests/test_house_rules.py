@@ -52,8 +52,13 @@ FLOW = [
     "items",
     "task_files",
     "backends",
+    "ledger_rows",
     "ledger_file",
+    "ledger_claims",
+    "ledger_writer",
     "ledger",
+    "ledger_admin",
+    "ledger_export",
     "engine",
     "expressions",
     "answers",
@@ -69,6 +74,7 @@ FLOW = [
     "doctor",
     "cli_estimate",
     "cli_tables",
+    "cli_ledger",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""

@@ -164,7 +164,7 @@ class Desk:
         self._on_reply(backend, call, reply)
         if self._ledger is not None and reply.usable and keep:
             flight.move("elsewhere")
-            await self._ledger.put(key, reply)
+            await self._ledger.put(key, reply, backend.name)
         self._flights.pop(key, None)
         flight.land(reply)
 
