@@ -67,7 +67,12 @@ class ControlledBrain(PlantedBrain):
     """
 
     def __init__(
-        self, items: Iterable[PlantedItem], *, models: Mapping[str, ControlledRates], seed: int = 0, slowest_s: float = 0
+        self,
+        items: Iterable[PlantedItem],
+        *,
+        models: Mapping[str, ControlledRates],
+        seed: int = 0,
+        slowest_s: float = 0,
     ) -> None:
         super().__init__(items, seed=seed)
         self._rates = dict(models)
