@@ -23,7 +23,7 @@ from interbench_tasks.hookspecs import (
     hookimpl,
 )
 from interbench_tasks.prompts import render
-from interbench_tasks.reasoning import without_reasoning
+from interbench_tasks.reasoning import said_in_the_end, without_reasoning
 from interbench_tasks.records import (
     BranchEnd,
     Episode,
@@ -78,5 +78,6 @@ __all__ = [
     "history",
     "hookimpl",
     "render",
+    "said_in_the_end",
     "without_reasoning",
 ]

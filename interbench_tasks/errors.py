@@ -90,7 +90,3 @@ class RunFolderError(InterbenchError):
 
 class LedgerError(InterbenchError):
     """The ledger cannot be opened or written; a run never goes on without it unless it was switched off."""
-
-
-class Interrupted(InterbenchError):
-    """The run was stopped by the user; what was finished is kept."""

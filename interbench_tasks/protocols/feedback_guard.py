@@ -10,7 +10,7 @@ from interbench_tasks.config import REWRITE_VARIABLES
 from interbench_tasks.hookspecs import Provider
 from interbench_tasks.leaks import REWRITE_PROMPT, leak_check
 from interbench_tasks.prompts import render
-from interbench_tasks.reasoning import without_reasoning
+from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import Draft, Episode, Feedback, LeakCheck, Message, Turn
 
 Mode = Literal["observe", "rewrite", "off"]
@@ -36,7 +36,7 @@ class LeakGuard:
         """
         if self.mode == "off" or feedback.status == "failed" or feedback.reply is None or feedback.source is not None:
             return feedback
-        said = _said(feedback.reply.text)
+        said = said_in_the_end(feedback.reply.text)
         found = _check(said, episode, turn, seen)
         if self.mode == "observe" or found.found is None:
             return replace(feedback, leak=found)
@@ -44,7 +44,7 @@ class LeakGuard:
         prompt = self._rewrite_prompt(episode, said)
         before = () if feedback.prompt is None else (feedback.prompt, _answer(feedback.reply.text))
         reply = await provider.reply([*before, prompt])
-        again = _said(reply.text)
+        again = said_in_the_end(reply.text)
         if not reply.usable or not again:
             return replace(feedback, status="failed", prompt=prompt, reply=reply, draft=draft)
         start, found_it, end = feedback.text.rpartition(said)
@@ -66,10 +66,6 @@ def _check(said: str, episode: Episode, turn: Turn, seen: Sequence[Message]) -> 
     wrong = turn.judgement.extraction.answer if turn.judgement is not None and not turn.judgement.correct else None
     known = [message.text for message in seen]
     return leak_check(said, episode.target, episode.options, decoy=episode.decoy, known=known, wrong=wrong)
-
-
-def _said(text: str) -> str:
-    return (without_reasoning(text) or "").strip()
 
 
 def _answer(text: str) -> Message:

@@ -13,7 +13,7 @@ from interbench_tasks.hookspecs import Parts, RoleClient, Roles
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_pairs import plan_from
-from interbench_tasks.reasoning import without_reasoning
+from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
 from interbench_tasks.task_roles import role_key
 
@@ -259,5 +259,5 @@ def _why_not_played(record: EpisodeRecord) -> str:
 
 def _lent(feedback: Feedback, record: EpisodeRecord) -> dict[str, str]:
     """What another episode may be told: the model's own words, since the sentence before them is each one's own."""
-    said = (without_reasoning(feedback.reply.text) or "").strip() if feedback.reply is not None else feedback.text
+    said = said_in_the_end(feedback.reply.text) if feedback.reply is not None else feedback.text
     return {"text": said, "kind": feedback.kind, "author": feedback.author, "source": record.episode_id}
