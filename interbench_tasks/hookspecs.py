@@ -223,6 +223,13 @@ class TwoPassProtocol(EpisodeProtocol, Protocol):
         """(doc_id, repeat) -> what to play on, for the episodes that are; the same for any order of `facts`."""
         ...
 
+    def drawn(self, record: EpisodeRecord, planned: Mapping[str, Any]) -> EpisodeRecord:
+        """The record where its second pass comes to nothing; it says what the episode was drawn for.
+
+        What is missing is then unscored, and not left out.
+        """
+        ...
+
     async def play_on(
         self, episode: Episode, record: EpisodeRecord, planned: Mapping[str, Any], roles: Roles
     ) -> EpisodeRecord:

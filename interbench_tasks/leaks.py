@@ -80,7 +80,16 @@ _RULED_OUT = re.compile(
     r"(?:not\b|n't\b|be\sthe\sanswer|be\sright|be\scorrect|wrong|incorrect|impossible|excluded|ruled\sout|eliminated|invalid|false|fit|match|work)",
     re.IGNORECASE,
 )
-_MOST_MATCHES = 400
+_NEW_CLAUSE = re.compile(r"[;:!?\n]|\.\s|\b(?:but|however|whereas|while|although|though)\b", re.IGNORECASE)
+_MODAL = re.compile(r"\b(?:can(?:not|'t|\snot)|could(?:n't)?|might|may|(?:would|should|is|wo)n't)\b", re.IGNORECASE)
+_IS_THE_ANSWER = re.compile(
+    r"\s(?:is|are|was)\s(?:the\s)?(?:only\s)?(?:correct|right|proper|final|true)\b|\bonly\s(?P<only>[^.;:!?\n]{1,60}?)\s"
+    r"(?:fits|matches|works|remains|is\sleft|is\spossible|satisfies)\b",
+    re.IGNORECASE,
+)
+"""`The owl is the correct answer`, `only C fits`: the answer stands before what announces it."""
+_CLAUSE_LENGTH = 300
+_MOST_MATCHES = 100
 
 
 def leak_check(
@@ -90,26 +99,33 @@ def leak_check(
     *,
     decoy: str | None,
     known: Sequence[str] = (),
+    told: Sequence[str] = (),
     wrong: str | None = None,
 ) -> LeakCheck:
     """Whether `text` gives `target` away, and whether the same detector fires for `decoy`.
 
     Source: ours; the paper says only that its feedback did not leak.
     Args: text = what the provider wrote; target, decoy = an option's letter where there are options, else an answer;
-        known = what the receiver saw and said before; wrong = its own wrong answer, which the feedback bit rules out.
+        known = what the receiver saw and said before; told = the feedback among it, which may have given the answer
+        away already; wrong = the receiver's own wrong answer, which the feedback bit rules out.
     """
-    found = _leak(text, target, options, known, wrong)
-    placebo = _leak(text, decoy, options, known, wrong) if decoy is not None else None
+    found = _leak(text, target, options, known, told, wrong)
+    placebo = _leak(text, decoy, options, known, told, wrong) if decoy is not None else None
     return LeakCheck(found=found, decoy=decoy, placebo=placebo)
 
 
 def _leak(
-    text: str, answer: str, options: Mapping[str, str], known: Sequence[str], wrong: str | None
+    text: str,
+    answer: str,
+    options: Mapping[str, str],
+    known: Sequence[str],
+    told: Sequence[str],
+    wrong: str | None,
 ) -> LeakKind | None:
     plain = plain_text(text[-MOST_CHARACTERS:])
     read = _answer_from(answer, options, known)
     if _stated(plain, read):
-        return None if any(_stated(plain_text(told[-MOST_CHARACTERS:]), read) for told in known[2:]) else "stated"
+        return None if any(_stated(plain_text(before[-MOST_CHARACTERS:]), read) for before in told) else "stated"
     if answer in options and _ruled_out(plain, read, set(options) - {answer, wrong or ""}):
         return "ruled_out"
     return None
@@ -134,7 +150,7 @@ def _answer_from(answer: str, options: Mapping[str, str], known: Sequence[str]) 
     read = options_from(options) if options else None
     text = canonical_of_plain(plain_text(options.get(answer, answer)))
     value = _only_number(text)
-    seen = "\n".join(canonical_of_plain(plain_text(told[-MOST_CHARACTERS:])) for told in known)
+    seen = "\n".join(canonical_of_plain(plain_text(shown[-MOST_CHARACTERS:])) for shown in known)
     stood = value in {number for number, _ in _numbers(seen)} if value is not None else _holds(seen, text)
     return _Answer(
         key=answer if answer in options else None, options=read, text=text, value=value, is_known=bool(options) or stood
@@ -158,49 +174,79 @@ def _stated(plain: str, answer: _Answer) -> bool:
 
 def _letter_stated(plain: str, key: str, options: Options) -> bool:
     """`The answer is C`, `It is C`, `C is correct`: what the readers of replies know, but nobody else's words."""
-    for cue in cues_in(plain):
-        claim = read_claim(cue.claim, options, announced=True)
-        if claim.kind == "choice" and claim.key == key and not _is_somebody_elses(plain, cue.start):
-            return True
+    found = [
+        (cue.start, cue.claim_start, read_claim(cue.claim, options, announced=True))
+        for cue in cues_in(plain)
+        if not cue.claim.startswith("not ")
+    ]
+    found += [(statement.start, statement.end, statement.claim) for statement in statements_in(plain, options)]
     return any(
-        statement.claim.kind == "choice"
-        and statement.claim.key == key
-        and not _is_somebody_elses(plain, statement.start)
-        for statement in statements_in(plain, options)
+        claim.kind == "choice" and claim.key == key and not _is_somebody_elses(plain, start, end)
+        for start, end, claim in found
     )
 
 
-def _is_somebody_elses(plain: str, at: int) -> bool:
-    """Whether the sentence up to `at`, and a little on, tells what the student said, or asks."""
+def _is_somebody_elses(plain: str, at: int, to: int) -> bool:
+    """Whether the clause in which plain[at:to] announces an answer tells what the student said, doubts it, or asks."""
     start = max(plain.rfind(mark, 0, at) for mark in (". ", "\n", "! ", "? ")) + 1
     end = min((found for mark in (". ", "\n", "! ", "? ") if (found := plain.find(mark, at)) >= 0), default=len(plain))
-    sentence = plain[start : end + 1]
-    before = plain[start : at + 12]
+    clause = _last_clause(plain[start:at])
+    announced = plain[at : max(to, at + 12)]
     return (
-        _OTHERS.search(before) is not None
-        or _HYPOTHETICAL.search(before) is not None
-        or sentence.rstrip().endswith("?")
+        _OTHERS.search(clause + announced) is not None
+        or _HYPOTHETICAL.search(clause) is not None
+        or _MODAL.search(announced) is not None
+        or plain[start : end + 1].rstrip().endswith("?")
     )
+
+
+def _last_clause(before: str) -> str:
+    """What belongs to a statement of the text before it: `you chose A, but` is another clause."""
+    return _NEW_CLAUSE.split(before[-_CLAUSE_LENGTH:])[-1]
 
 
 def _stated_in_sentence(sentence: str, answer: _Answer) -> bool:
     if sentence.endswith("?"):
         return False
-    for named in _first(_NAMED.finditer(sentence)):
-        before = sentence[: named.start()]
-        if named["letter"] == answer.key and not _OTHERS.search(before) and not _HYPOTHETICAL.search(before):
+    return _named(sentence, answer) or _called_right(sentence, answer) or _announced(sentence, answer)
+
+
+def _named(sentence: str, answer: _Answer) -> bool:
+    """A letter as the last word of a statement: `... must be diagram B.`."""
+    return any(
+        named["letter"] == answer.key and not _is_hedged(_last_clause(sentence[: named.start()]))
+        for named in _first(_NAMED.finditer(sentence))
+    )
+
+
+def _called_right(sentence: str, answer: _Answer) -> bool:
+    """`The owl is the correct answer`, `only C fits`."""
+    for match in _first(_IS_THE_ANSWER.finditer(sentence)):
+        subject = _last_clause(sentence[: match.start()] + f" {match['only'] or ''}").strip()
+        if not _is_hedged(subject) and _ends_with(subject, answer):
             return True
+    return False
+
+
+def _announced(sentence: str, answer: _Answer) -> bool:
+    """`The answer is 42`; of a value that stood nowhere before also `x = 42`."""
     for pattern in [_STRONG] if answer.is_known else [_STRONG, _WEAK]:
         for match in _first(pattern.finditer(sentence)):
-            before = sentence[: match.start()]
-            if _OTHERS.search(before + match[0]) or _HYPOTHETICAL.search(before) or _NEGATED.search(before):
+            before = _last_clause(sentence[: match.start()])
+            others = _OTHERS.search(before + match[0]) or _MODAL.search(match[0])
+            if others or _is_hedged(before) or _NEGATED.search(before):
                 continue
-            rest = sentence[match.end() :]
+            rest = sentence[match.end() : match.end() + _CLAUSE_LENGTH]
             if re.match(rf"\s?(?:{words.NEGATION})", rest, re.IGNORECASE):
                 continue
             if _says(_CLAUSE_END.split(rest.lstrip(" :"), maxsplit=1)[0], answer):
                 return True
     return False
+
+
+def _is_hedged(clause: str) -> bool:
+    """Whether a clause tells what somebody else said, or only what might be."""
+    return any(pattern.search(clause) is not None for pattern in (_OTHERS, _HYPOTHETICAL, _MODAL))
 
 
 def _says(clause: str, answer: _Answer) -> bool:
@@ -219,6 +265,17 @@ def _says(clause: str, answer: _Answer) -> bool:
     if len(answer.text) == 1:
         return re.match(rf"(?:option|answer|choice)?\s?\(?{re.escape(answer.text)}\)?(?!\w)", canonical) is not None
     return _holds(canonical[: len(answer.text) + 40], answer.text)
+
+
+def _ends_with(subject: str, answer: _Answer) -> bool:
+    """Whether what is called the right answer is this one, by letter, text or value."""
+    if answer.key is not None and re.search(rf"(?<![\w']){re.escape(answer.key)}[)\]]?\s*$", subject):
+        return True
+    canonical = canonical_of_plain(subject)
+    if answer.value is not None:
+        numbers = list(_numbers(canonical))
+        return bool(numbers) and numbers[-1][0] == answer.value and numbers[-1][1] >= len(canonical) - 24
+    return len(answer.text) > 1 and re.search(rf"(?<!\w){re.escape(answer.text)}$", canonical) is not None
 
 
 def _holds(text: str, wanted: str) -> bool:

@@ -306,11 +306,13 @@ class EpisodeRecord:
     system: str | None = None
     turns: tuple[Turn, ...] = ()
     ends: tuple[BranchEnd, ...] = ()
-    passes: int = 1
+    passes: int = field(default=1, metadata={"left_out": True})
     """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) had their turn."""
     status: Literal["finished", "failed", "skipped"] = "finished"
     """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
     stop_reason: str = ""
+    """E.g. `right`, `invalid`, `played`; `flip_played`, `flip_drawn`: a right answer that was drawn for the flip
+    sample, and was tried, or could not be."""
     error: str | None = None
     """Why it failed, redacted."""
     models: Mapping[str, str] = field(default_factory=dict)

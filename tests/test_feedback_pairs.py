@@ -10,12 +10,13 @@ import pytest
 from interbench_tasks.protocols.feedback_pairs import plan_from, ring_from, sampled
 
 
-def fact(doc_id, *, right=False, test=("",), category="c", repeat=0, told="detail"):
+def fact(doc_id, *, right=False, test=("",), category="c", cluster=None, repeat=0, told="detail"):
     given = {told: {label: {"text": f"for {doc_id} by {label}", "source": str(doc_id)} for label in test}}
     return {
         "doc_id": doc_id,
         "repeat": repeat,
         "category": category,
+        "cluster": cluster,
         "right": right,
         "test": [] if right else list(test),
         "given": {} if right or not told else given,
@@ -119,9 +120,16 @@ def test_one_episode_more_changes_the_partner_of_one_other_only():
 
 
 def test_a_ring_leads_back_to_its_start():
-    ring = ring_from([(doc, 0) for doc in range(5)], "seed")
+    ring = ring_from(dict.fromkeys([(doc, 0) for doc in range(5)]), "seed")
     key, seen = (0, 0), []
     for _ in range(5):
-        [key] = ring.partners(key, 1)
+        [key] = ring.partners(key, None, 1)
         seen.append(key)
     assert sorted(seen) == [(doc, 0) for doc in range(5)]
+
+
+def test_nobody_borrows_within_its_cluster():
+    borrowed = sources(plan([fact(doc, cluster=str(doc // 3)) for doc in range(12)], max_rounds=3))
+    assert all(int(source) // 3 != key[0] // 3 for key, found in borrowed.items() for source in found)
+    assert all(len(set(found)) == 3 for found in borrowed.values())
+    assert sources(plan([fact(doc, cluster="one") for doc in range(3)])) == {(doc, 0): [] for doc in range(3)}

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interbench_tasks import Parts
+from interbench_tasks import Extraction, Judgement, Parts
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
@@ -102,3 +102,41 @@ def test_the_summary_of_a_leaking_episode_stays_small():
     record, _ = played("rewrite", LEAK, "B is correct.")
     summary = FeedbackLoopMetrics(FeedbackLoopOptions()).summary(record)
     assert summary["arms"]["detail"]["end"] == "leak_dropped"
+
+
+def test_a_guard_that_cannot_read_the_options_fails_its_arm_and_not_the_episode():
+    options = FeedbackLoopOptions(arms=("detail", "simple"))
+    parts = Parts(verifier=NumberVerifier(), feedback_providers={arm: PLUGINS[arm]() for arm in ("detail", "simple")})
+    provider = ScriptedRole(lambda asked: "2" if asked.purpose == "solve" else FINE, name="p")
+    roles = FakeRoles(ScriptedRole(lambda asked: "1"), provider)
+    episode = make_episode(target="2", options={"1": "cat", "2": "dog"})
+    record = asyncio.run(FeedbackLoop(options, parts).play(episode, roles))
+    assert record.status == "finished"
+    assert [end.reason for end in record.ends] == ["feedback_failed", "rounds_used"]
+    assert "each label must be one letter" in record.ends[0].feedback.reply.error
+
+
+class NumberVerifier:
+    """Options that are numbered, which only a stranger's task has."""
+
+    def judge(self, text, target, options):
+        return Judgement(extraction=Extraction(answer=text, method="number"), correct=text == target)
+
+
+def test_a_system_prompt_changes_nothing():
+    first = "The answer is B. Checking again, that fails."
+
+    class LastWord(NumberVerifier):
+        def judge(self, text, target, options):
+            answer = "A" if text == first else text
+            return Judgement(extraction=Extraction(answer=answer, method="letter"), correct=answer == target)
+
+    found = []
+    for system in (None, "Be brief."):
+        parts = Parts(verifier=LastWord(), feedback_providers={"detail": PLUGINS["detail"]()})
+        provider = ScriptedRole(lambda asked: "B" if asked.purpose == "solve" else LEAK, name="p")
+        roles = FakeRoles(ScriptedRole(lambda asked: "C" if asked.round else first), provider)
+        loop = FeedbackLoop(FeedbackLoopOptions(arms=("detail",)), parts)
+        record = asyncio.run(loop.play(make_episode(system=system), roles))
+        found.append(turn_of(record, "detail").feedback.leak.found)
+    assert found == ["stated", "stated"]

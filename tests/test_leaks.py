@@ -13,8 +13,8 @@ NUMBERS = {"A": "30", "B": "42", "C": "45", "D": "60"}
 QUESTION = "Which shape comes next? A. circle B. red square C. star D. blue square"
 
 
-def found(text, target="B", options=OPTIONS, known=(QUESTION, "Answer: A"), wrong="A"):
-    return leak_check(text, target, options, decoy=None, known=known, wrong=wrong).found
+def found(text, target="B", options=OPTIONS, known=(QUESTION, "Answer: A"), wrong="A", told=()):
+    return leak_check(text, target, options, decoy=None, known=known, told=told, wrong=wrong).found
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,12 @@ def found(text, target="B", options=OPTIONS, known=(QUESTION, "Answer: A"), wron
         "You should choose option B.",
         "Look at the colours.\n**Answer:** B",
         "Therefore, the pattern continues with what is shown as B: the answer is the red square.",
+        "Your answer A is incorrect; the correct answer is B.",
+        "Your answer A is wrong; it should be B.",
+        "You chose A, but the correct answer is B.",
+        "You answered A, however the right answer is B",
+        "The red square is the correct answer.",
+        "Only B fits.",
     ],
 )
 def test_the_right_option_stated_as_the_answer_is_a_leak(text):
@@ -51,6 +57,11 @@ def test_the_right_option_stated_as_the_answer_is_a_leak(text):
         "Your initial solution concludes that the answer is B without any reason.",
         "The student incorrectly states that the correct answer is B.",
         "Check whether the answer is B.",
+        "The answer cannot be B.",
+        "The answer can't be B.",
+        "The answer could be B",
+        "The answer isn't B.",
+        "You thought that B is the correct answer.",
         "Count the corners of each shape, and see which rule they share.",
         "In picture B the lines are thinner.",
         "The answer lies in the colours.",
@@ -100,6 +111,8 @@ FREE = ("What is x? The angle has 30 degrees.", "I get 40.\nAnswer: 40")
         "7 · 6 = 42.",
         "The correct value is 42.0 cm.",
         "Hence the area is $42 \\mathrm{~cm}^2$.",
+        "You wrote 40 but the correct value is 42.",
+        "Your answer 40 is wrong; it should be 42.",
     ],
 )
 def test_a_value_that_stood_nowhere_is_stated_where_something_comes_to_it(text):
@@ -144,9 +157,13 @@ def test_numbers_as_options():
 
 
 def test_what_feedback_before_had_stated_is_no_new_leak():
-    before = (QUESTION, "Answer: A", "That is wrong. The answer is B.", "Answer: C")
-    assert found("The answer is B.", known=before) is None
-    assert found("The answer is B.", known=before[:2]) == "stated"
+    assert found("The answer is B.", told=("That is wrong. The answer is B.",)) is None
+    assert found("The answer is B.", told=("That is wrong.",)) == "stated"
+
+
+def test_what_the_receiver_itself_had_considered_does_not_excuse_a_leak():
+    own = "The answer is B. Checking again, that fails.\nAnswer: A"
+    assert found("The answer is B.", known=("A system prompt.", QUESTION, own)) == "stated"
 
 
 def test_the_same_detector_is_tried_with_a_wrong_answer():
@@ -164,7 +181,7 @@ def test_a_long_text_takes_no_time(piece):
     started = time.process_time()
     leak_check(text, "B", OPTIONS, decoy="C", known=(text, text), wrong="A")
     leak_check(text, "42", {}, decoy="43", known=(text, text))
-    assert time.process_time() - started < 4
+    assert time.process_time() - started < 2
 
 
 def test_the_end_of_a_long_text_is_read():

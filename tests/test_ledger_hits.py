@@ -161,7 +161,7 @@ def test_counting_does_not_slow_reading(folder):
         bare.append(time.thread_time() - middle)
         counted.append(middle - started)
     ledger.close()
-    assert min(counted) < 3 * min(bare)  # measured: 1.2
+    assert min(counted) < 1.6 * min(bare)  # measured: 1.2
 
 
 def test_get_waits_for_no_disk(folder):

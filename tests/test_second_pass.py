@@ -184,6 +184,32 @@ def test_an_episode_that_fails_in_the_second_pass_keeps_its_first(tmp_path):
     assert played.errors == {"RuntimeError('broken here')": len(broken)}
 
 
+def drawn_of(records, folder):
+    """What the metrics say of the flip set of provider a, and how many episodes were drawn."""
+    metrics = score_folder(folder, OFFERS)["metrics"]
+    drawn = [record for record in records if record.stop_reason in ("flip_played", "flip_drawn")]
+    return metrics["n_flip@a"], metrics.get("flip_rate.simple@a"), drawn
+
+
+def test_right_answers_whose_try_fails_are_unscored_and_not_left_out(tmp_path):
+    made = OFFERS.protocols["feedback_loop"]
+
+    class Broken(made):
+        async def play_on(self, episode, record, planned, roles):
+            if planned["flip"] and record.doc_id % 2:
+                raise RuntimeError("broken here")
+            return await super().play_on(episode, record, planned, roles)
+
+    plan = plan_of(tmp_path, flip_sample=8)
+    _, records = play(plan, offers=replace(OFFERS, protocols={"feedback_loop": Broken}))
+    n_flip, flip_rate, drawn = drawn_of(records, plan.folder)
+    failed = sum(record.stop_reason == "flip_drawn" for record in drawn)
+    assert (len(drawn), failed > 0, failed < 8) == (8, True, True)
+    assert n_flip["unscored"] == failed
+    assert flip_rate["unscored"] == failed
+    assert flip_rate["bounds"][0] <= flip_rate["value"] <= flip_rate["bounds"][1]
+
+
 def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfinished_run(tmp_path):
     class Counting(SimulatedBackend):
         asked = 0
@@ -207,6 +233,8 @@ def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfin
     assert {record.passes for record in records} == {1}
     assert {record.status for record in records} == {"finished"}
     assert played.errors["the budget is used up"] == played.n_second_pass
+    n_flip, flip_rate, drawn = drawn_of(records, plan.folder)
+    assert (n_flip["value"], n_flip["unscored"], flip_rate, len(drawn)) == (0, 5, None, 5)
     assert score_folder(plan.folder, OFFERS)["finished"] is False
 
 

@@ -122,6 +122,8 @@ def test_one_of_several_is_a_single_one():
         ({"providers": ["simulated:x", "simulatd:y"]}, "metadata.interbench.providers.1"),
         ({"providers": ["simulated:x", {"backend": "simulated", "model": "y", "name": "a b"}]}, "letters, digits"),
         ({"providers": ["simulated:x"], "arms": ["mismatched", "simple"]}, "'mismatched' borrows the feedback of"),
+        ({"providers": ["simulated:x,name=a", "simulated:y,name=a.n"]}, "reads like a part of a metric's name"),
+        ({"providers": ["simulated:x,name=a", "simulated:y,name=b.round1"]}, "reads like a part of a metric's name"),
         ({"providers": ["simulated:x"], "flip_sample": -1}, "flip_sample"),
         ({"providers": ["simulated:x"], "leak_guard": "rewrit"}, "did you mean 'rewrite'"),
     ],

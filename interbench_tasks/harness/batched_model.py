@@ -21,6 +21,8 @@ TASK = "__interbench__"
 SPLIT = "turns"
 FAILURE_TEXTS = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]")
 """What the harness returns in place of a reply."""
+NO_CONTENT = 'Error: can only concatenate str (not "NoneType") to str'
+"""What async_openai returns as the model's words where the server sent none (`content: null`)."""
 API_BATCH = 256
 """Backends without a meaningful batch size get all that waits, up to this many."""
 CURSOR_UP = "\x1b[A"
@@ -164,6 +166,8 @@ def reply_from(output: object) -> Reply:
         )
     if text.lstrip().startswith(FAILURE_TEXTS):
         return Reply(text="", status="error", error=redact(text)[:500], usage=usage)
+    if text == NO_CONTENT:
+        return Reply(text="", status="empty", error="the backend got a reply without content", usage=usage)
     if text == "":
         why = "the backend returned an empty text, which many backends do for any error; see its log"
         return Reply(text="", status="empty", error=why, usage=usage)

@@ -11,7 +11,11 @@ metric needs is round 1 only, so an arm whose call failed in a later round is sc
 | reply or verdict of round 1       |                     |                             |             |
 | failed                            | unscored            | as above                    | unscored    |
 | feedback of round 1 failed        | unscored            | unscored, but for a draft   | unscored    |
-| never ran (a killed run)          | unscored            | unscored                    | unscored    |
+| second pass failed, or budget     |                     |                             |             |
+| ended before it                   | unscored            | unscored                    | unscored    |
+| killed before it                  | unscored            | unscored                    | absent: the |
+|                                   |                     |                             | run is not  |
+|                                   |                     |                             | `finished`  |
 | ended `leak_dropped`              | absent              | counted                     | absent      |
 | ended `no_partner`                | absent              | absent                      | absent      |
 
@@ -88,6 +92,8 @@ def _same(one: tuple[Case, str], other: tuple[Case, str]) -> Share | None:
 def _floor(summary: Mapping[str, Any], case: Case, max_rounds: int) -> Share | None:
     """The share that is corrected by ruling out one wrong option a round and guessing among the others."""
     n_options = summary["n_options"]
+    if n_options == 0 and not summary["target"]:
+        return OPEN  # never played: nobody knows its options
     if n_options < 2:
         return None  # free-form: nothing to rule out
     value = min(1.0, max_rounds / (n_options - 1))

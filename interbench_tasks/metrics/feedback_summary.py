@@ -12,6 +12,8 @@ from interbench_tasks.records import BranchEnd, EpisodeRecord, Judgement, Turn
 
 MAX_SUMMARY_BYTES = 4_000
 """Below 4 KB, whatever the alphabet: counted as ASCII JSON, with `<` as \\u003c, which is how the harness gets it."""
+DRAWN = ("flip_played", "flip_drawn")
+"""Stop reasons of a right answer that was drawn for the flip sample: tried, or not because something failed."""
 ANSWER_LENGTHS = (200, 80, 24, 8, 0, None)
 """Characters to which answers are cut; shorter ones are tried only where the summary would be too big. None: of the
 rounds only what the metrics need."""
@@ -96,7 +98,7 @@ def _of_providers(
         tries[label] = None if solution is None else {"status": solution.reply.status} | _answer(solution, length, {})
         own = {f"{arm}@{label}" if lineup.several else arm for arm in lineup.arms}
         in_test[label] = _in_test(first, solution, played=bool(own & started))
-        if record.stop_reason == "flip_played":
+        if record.stop_reason in DRAWN:
             in_flip[label] = _solved(solution)
     flips = {"in_flip": in_flip} if in_flip else {}
     found = {"provider": tries, "in_test": in_test, **flips}

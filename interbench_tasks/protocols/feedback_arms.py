@@ -133,11 +133,11 @@ async def _feedback(
     )
     try:
         given = await parts.feedback_providers[plan.arm].give(episode, last, provider)
+        if not isinstance(given, Feedback) or not isinstance(given.text, str):
+            return _failed(plan.arm, provider.name, f"gave no Feedback with a text but {given!r}")
+        return await plan.guard.guarded(given, episode, last, seen, provider)
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything; this arm fails, what was paid for stays
         return _failed(plan.arm, provider.name, f"raised {error!r}")
-    if not isinstance(given, Feedback) or not isinstance(given.text, str):
-        return _failed(plan.arm, provider.name, f"gave no Feedback with a text but {given!r}")
-    return await plan.guard.guarded(given, episode, last, seen, provider)
 
 
 def _borrowed(plan: BranchPlan, number: int) -> Feedback | None:

@@ -64,8 +64,16 @@ class LeakGuard:
 
 def _check(said: str, episode: Episode, turn: Turn, seen: Sequence[Message]) -> LeakCheck:
     wrong = turn.judgement.extraction.answer if turn.judgement is not None and not turn.judgement.correct else None
-    known = [message.text for message in seen]
-    return leak_check(said, episode.target, episode.options, decoy=episode.decoy, known=known, wrong=wrong)
+    shown = [message for message in seen if message.role != "system"]
+    return leak_check(
+        said,
+        episode.target,
+        episode.options,
+        decoy=episode.decoy,
+        known=[message.text for message in shown],
+        told=[message.text for message in shown[1:] if message.role == "user"],
+        wrong=wrong,
+    )
 
 
 def _answer(text: str) -> Message:

@@ -115,6 +115,7 @@ class FeedbackLoop:
             "doc_id": record.doc_id,
             "repeat": record.repeat,
             "category": record.category,
+            "cluster": record.cluster,
             "right": first is not None and first.judgement is not None and first.judgement.correct,
             "test": [_label(turn) for turn in record.turns if _solved(turn)] if finished else [],
             "given": given,
@@ -130,6 +131,10 @@ class FeedbackLoop:
             flip_sample=self._options.flip_sample,
             seed=self._options.seed,
         )
+
+    def drawn(self, record: EpisodeRecord, planned: Mapping[str, Any]) -> EpisodeRecord:
+        """A right answer that was drawn for the sample but never tried says so; what a test episode lacks shows."""
+        return replace(record, stop_reason="flip_drawn") if planned["flip"] else record
 
     async def play_on(
         self, episode: Episode, record: EpisodeRecord, planned: Mapping[str, Any], roles: Roles

@@ -22,25 +22,28 @@ class Ring:
 
     keys: Sequence[Key]
     place: Mapping[Key, int]
+    clusters: Mapping[Key, str | None]
     seed: str
 
-    def partners(self, key: Key, rounds: int) -> list[Key]:
+    def partners(self, key: Key, cluster: str | None, rounds: int) -> list[Key]:
         """The next ones of the circle, one a round and never the episode itself; [] where there is no other.
 
-        Every episode is the next one of exactly one other, so all are borrowed from equally often (a derangement).
+        Without clusters every episode is the next one of exactly one other, so all are borrowed from equally often (a
+        derangement). One of the same cluster is passed over: what was written about another version of the same problem
+        is no placebo.
         """
         own = self.place.get(key)
-        others = len(self.keys) - (own is not None)
-        if others == 0:
-            return []
         start = own + 1 if own is not None else _draw(self.seed, key) % len(self.keys)
-        return [self.keys[(start + step % others) % len(self.keys)] for step in range(rounds)]
+        around = [self.keys[(start + step) % len(self.keys)] for step in range(len(self.keys))]
+        others = [k for k in around if k != key and (cluster is None or self.clusters[k] != cluster)]
+        return [others[step % len(others)] for step in range(rounds)] if others else []
 
 
-def ring_from(keys: Sequence[Key], seed: str) -> Ring:
-    """The circle of these episodes: the same for any order in which they are given."""
+def ring_from(clusters: Mapping[Key, str | None], seed: str) -> Ring:
+    """The circle of these episodes (each with its cluster): the same for any order in which they are given."""
+    keys = list(clusters)
     ordered = sorted(keys, key=lambda key: (_draw(seed, key), key))
-    return Ring(keys=ordered, place={key: index for index, key in enumerate(ordered)}, seed=seed)
+    return Ring(keys=ordered, place={key: index for index, key in enumerate(ordered)}, clusters=clusters, seed=seed)
 
 
 def _draw(seed: str, key: Key) -> int:
@@ -50,11 +53,11 @@ def _draw(seed: str, key: Key) -> int:
 
 def rings_from(facts: Sequence[Mapping[str, Any]], arm: str, label: str, seed: int) -> dict[tuple[object, int], Ring]:
     """(category, repeat) -> the circle of the episodes for which `label` wrote feedback of `arm`."""
-    donors: dict[tuple[object, int], list[Key]] = {}
+    donors: dict[tuple[object, int], dict[Key, str | None]] = {}
     for fact in facts:
         if label in fact["given"].get(arm, {}):
-            donors.setdefault((fact["category"], fact["repeat"]), []).append(key_of(fact))
-    return {group: ring_from(keys, f"{seed} {group} {arm} {label}") for group, keys in donors.items()}
+            donors.setdefault((fact["category"], fact["repeat"]), {})[key_of(fact)] = fact["cluster"]
+    return {group: ring_from(found, f"{seed} {group} {arm} {label}") for group, found in donors.items()}
 
 
 def sampled(facts: Sequence[Mapping[str, Any]], n: int, seed: int) -> frozenset[Key]:
@@ -94,7 +97,7 @@ def plan_from(
         for arm, lent in borrowing.items():
             for label in labels if flip else fact["test"]:
                 ring = rings[(arm, label)].get(group)
-                partners = ring.partners(key, 1 if flip else max_rounds) if ring is not None else []
+                partners = ring.partners(key, fact["cluster"], 1 if flip else max_rounds) if ring is not None else []
                 told = [by_key[partner]["given"][lent][label] for partner in partners]
                 borrowed.setdefault(arm, {})[label] = told
         planned[key] = {"flip": flip, "borrowed": borrowed}

@@ -66,7 +66,7 @@ class Episodes:
             try:
                 yield reader.episode(*key)
             except Exception as error:  # noqa: BLE001 - e.g. a picture that was removed meanwhile
-                yield _with_failure(first, redact(repr(error)), passes=2)
+                yield self._not_played_on(key, first, redact(repr(error)), passes=2)
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """Play an episode, or play it on."""
@@ -78,16 +78,24 @@ class Episodes:
         try:
             return await self._protocol.play_on(episode, first, self._planned[key], roles)
         except Exception as error:  # noqa: BLE001 - whatever it raises, the first pass is paid for and stays
-            return _with_failure(first, redact(repr(error))[:500], passes=2)
+            return self._not_played_on(key, first, redact(repr(error))[:500], passes=2)
 
     def failed(self, episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
         """The record of an episode that raised or was not started; what it had in the first pass stays."""
-        first = self._first.pop((episode.doc_id, episode.repeat), None)
+        key = (episode.doc_id, episode.repeat)
+        first = self._first.pop(key, None)
         if first is not None:
-            return _with_failure(first, why, passes=1 if status == "skipped" else 2)
+            return self._not_played_on(key, first, why, passes=1 if status == "skipped" else 2)
         return self._unplayed(
             episode.doc_id, episode.repeat, why, status, (episode.id, episode.category, episode.cluster)
         )
+
+    def _not_played_on(self, key: Key, first: EpisodeRecord, why: str, *, passes: int) -> EpisodeRecord:
+        """The record of the first pass, what it was drawn for, and why there is no more."""
+        assert isinstance(self._protocol, TwoPassProtocol)
+        record = self._protocol.drawn(first, self._planned[key])
+        end = BranchEnd(branch=SECOND_PASS, reason="failed", error=why)
+        return replace(record, passes=passes, ends=(*record.ends, end))
 
     def _unplayed(
         self,
@@ -113,10 +121,3 @@ class Episodes:
             stop_reason="not_started" if status == "skipped" else "episode_failed",
             error=why,
         )
-
-
-def _with_failure(record: EpisodeRecord, why: str, *, passes: int) -> EpisodeRecord:
-    """The record of the first pass, and why there is no more; its missing branches are unscored."""
-    return replace(
-        record, passes=passes, ends=(*record.ends, BranchEnd(branch=SECOND_PASS, reason="failed", error=why))
-    )
