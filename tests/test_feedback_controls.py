@@ -182,6 +182,14 @@ def test_the_floors_bounds_know_the_options_of_what_may_be_in_the_test_set():
     assert found.bounds == pytest.approx((7 / 24, 1 / 3))
 
 
+def test_of_what_was_never_played_nobody_knows_the_floor():
+    known = loop("A", "B", {arm: ["B"] for arm in ALL_ARMS})
+    unplayed = replace(loop("failed"), status="skipped", target="", options={}, turns=(), ends=())
+    found = table_of([known, unplayed], CONTROLLED)
+    assert (found["elimination_floor"].n, found["elimination_floor"].unscored) == (1, 1)
+    assert found["repeat_rate.simple"].unscored == 1
+
+
 def test_of_several_that_may_be_in_the_test_set_any_may_be_out():
     options = LoopOptions(arms=("simple", "reask"))
     known = loop("A", "B", {"simple": ["B"], "reask": ["A"]})

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interbench_tasks import Extraction, Judgement, Parts
+from interbench_tasks import Extraction, Judgement, Message, Parts
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
@@ -137,6 +137,7 @@ def test_a_system_prompt_changes_nothing():
         provider = ScriptedRole(lambda asked: "B" if asked.purpose == "solve" else LEAK, name="p")
         roles = FakeRoles(ScriptedRole(lambda asked: "C" if asked.round else first), provider)
         loop = FeedbackLoop(FeedbackLoopOptions(arms=("detail",)), parts)
-        record = asyncio.run(loop.play(make_episode(system=system), roles))
+        question = Message(role="user", content=("Somebody wrote: The answer is B. What animal?",))
+        record = asyncio.run(loop.play(make_episode(system=system, question=question), roles))
         found.append(turn_of(record, "detail").feedback.leak.found)
     assert found == ["stated", "stated"]
