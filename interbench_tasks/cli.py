@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__
+from interbench_tasks import __version__, cli_run
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
@@ -80,6 +80,9 @@ def score(
         for category, table in metrics["categories"].items() if categories else ():
             typer.echo("\n" + table_text(table, title=f"category {category}"))
         typer.echo("")
+
+
+app.command(context_settings=cli_run.PASS_THROUGH)(cli_run.run)
 
 
 @app.command("new-task")

@@ -61,6 +61,7 @@ FLOW = [
     "report",
     "harness",
     "doctor",
+    "cli_run",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""

@@ -20,10 +20,11 @@ from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.rows import DataSet
 from interbench_tasks.runs.plan import Facts, RunPlan
 from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.runs.status import note
 from interbench_tasks.task_roles import Role
 
 FOLDER = "interbench"
@@ -66,6 +67,7 @@ def play_task(
         from_all_ranks=from_all_ranks,
     )
     receiver = receiver_from(lm, args)
+    note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     try:
         played = play_run(
             plan,
@@ -78,6 +80,8 @@ def play_task(
     except KeyboardInterrupt:
         logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
         raise
+    for error in played.watcher_errors:
+        note("failed", error, task=task)
     _say(played, options, len(wanted), output_path)
     _say_what_is_simulated(receiver, options)
     return played
@@ -133,8 +137,9 @@ def harness_model_from(role: Role) -> BatchedModel:
         _refuse_lockstep(lm)
     except HarnessError:
         raise
-    except Exception as error:
-        raise HarnessError(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}") from error
+    except Exception as error:  # noqa: BLE001 - whatever a model raises is raised again as ours
+        told = redact(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}")
+        raise HarnessError(told) from shown_cause(error)
     _close_idle_connections(lm)
     return HarnessModel(
         lm,
