@@ -10,7 +10,7 @@ import typer
 from interbench_tasks import __version__, cli_run
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,6 +27,11 @@ def main() -> None:
         app()
     except InterbenchError as error:
         typer.echo(redact(str(error)), err=True)
+        raise SystemExit(1) from None
+    except Exception as error:  # a traceback that would show a key is not shown
+        if shown_cause(error) is not None:
+            raise
+        typer.echo(redact(f"{type(error).__name__}: {error}"), err=True)
         raise SystemExit(1) from None
 
 

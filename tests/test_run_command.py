@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -17,7 +19,8 @@ from typer.testing import CliRunner
 
 from interbench_tasks.cli import app
 from interbench_tasks.cli_run import _told
-from interbench_tasks.errors import RunFolderError
+from interbench_tasks.errors import HarnessError, RunFolderError
+from interbench_tasks.harness import watched
 from interbench_tasks.harness.running import Ended, _ended, run_harness
 from interbench_tasks.records import BranchEnd
 from interbench_tasks.runs.episodes import SECOND_PASS
@@ -81,7 +84,7 @@ def test_what_is_no_run_is_wrong_usage(words, said):
 
 
 def config_file(folder: Path, *entries: object) -> Path:
-    path = folder / "run.yaml"
+    path = folder / "run.txt"  # no *.yaml: the harness would take it for a task
     path.write_text(yaml.safe_dump(entries[0] if len(entries) == 1 else list(entries)), encoding="utf-8")
     return path
 
@@ -219,11 +222,13 @@ DONE, FAILED, PROBLEM = Note(kind="evaluated"), Note(kind="failed", text="F"), N
         (0, [DONE], [], 0, ""),
         (0, [DONE], [2], 0, ""),  # it was done before the signal came
         (0, [], [], 1, "the harness ended before it was done, and did not say why"),
+        (0, [Note(kind="refused"), DONE], [], 2, ""),  # an entry before `--tasks list`
         (0, [FAILED, DONE], [], 1, ""),  # e.g. a plugin that watches
         (1, [FAILED], [], 1, ""),
         (1, [], [], 1, "the harness ended with exit code 1"),
         (7, [], [], 1, "the harness ended with exit code 7"),
         (2, [], [], 2, ""),
+        (2, [FAILED], [], 1, ""),
         (-9, [], [], 1, "the harness was killed by SIGKILL; was memory short?"),
         (-11, [], [], 1, "the harness was killed by SIGSEGV"),
         (-2, [], [], 130, ""),
@@ -348,6 +353,74 @@ def test_a_harness_that_does_not_end_is_killed_after_sigterm(importable):
     with started(importable, body, grace_s=0.2) as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=20) == 143
+
+
+def test_the_harness_ends_with_the_process_that_started_it(tmp_path):
+    child = "import os; from interbench_tasks.harness.watched import _end_with; print(1, flush=True); _end_with({})"
+    parent = (
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}.format(os.getpid())])\n"
+        "time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "1\n"
+        process.kill()  # by nothing that could be passed on
+        began = time.monotonic()
+        assert process.stdout.read() == ""  # the child held the other end too
+    assert time.monotonic() - began < 20
+
+
+def test_signals_that_come_together_are_one():
+    handler = watched._interrupted_once()
+    with pytest.raises(KeyboardInterrupt):
+        handler(signal.SIGINT, None)
+    handler(signal.SIGINT, None)
+    time.sleep(watched.SAME_KEY_PRESS_S)
+    with pytest.raises(KeyboardInterrupt):
+        handler(signal.SIGINT, None)
+
+
+def test_a_harness_of_another_shape_is_refused():
+    with pytest.raises(HarnessError, match="json has an unknown shape; pip install 'lmms-eval"):
+        watched.watched_command(watched.Evaluations(), "json")
+
+
+def test_what_is_printed_shows_no_key_of_the_environment(monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", "hush-hush-hush")
+    stream = io.StringIO()
+    printed = watched.WithoutKeys(stream)
+    assert printed.write("token=abc hush-hush-hush\n") == 25
+    print("plain", file=printed, flush=True)
+    assert stream.getvalue() == "token=abc [redacted]\nplain\n"
+    assert printed.isatty() is False
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x")])
+def test_an_error_of_the_harness_is_noted(tmp_path, monkeypatch, error):
+    monkeypatch.setenv("INTERBENCH_STATUS", str(tmp_path / "status"))
+    evaluations = watched.Evaluations()
+
+    def broken(args):
+        raise error
+
+    with pytest.raises(type(error)):
+        evaluations.watching(broken)(None)
+    [found] = notes_in(tmp_path / "status")
+    assert (found.kind, found.text) == ("failed", f"lmms-eval failed: {type(error).__name__}: {error}")
+    assert evaluations.worst == 1
+
+
+def test_a_sys_exit_in_the_middle_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("INTERBENCH_STATUS", str(tmp_path / "status"))
+
+    def leaving(args):
+        sys.exit(0)
+
+    with pytest.raises(SystemExit) as ended:
+        watched.Evaluations().watching(leaving)(SimpleNamespace(tasks="a,b"))
+    assert ended.value.code == 1
+    [found] = notes_in(tmp_path / "status")
+    assert (found.kind, found.text) == ("failed", "something ended the process with sys.exit(0)")
 
 
 # --- the harness itself -----------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import base64
 import html
 import json
 import os
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from interbench_tasks.cli import app
+from interbench_tasks import settings
+from interbench_tasks.cli import app, main
+from interbench_tasks.errors import BackendError, HarnessError
+from interbench_tasks.harness.hidden_keys import keys_hidden
 from interbench_tasks.redaction import MARK
 from tests.cli import Finished, lmms_eval
 from tests.harness_fakes import question_rows
@@ -354,6 +359,49 @@ def test_our_own_commands_show_no_key_of_such_a_run(secret_run, monkeypatch):
     for words in (["check", "--no-data", *files], ["score", "--categories", *scored], ["run", "--dry-run", *sent()]):
         result = CliRunner().invoke(app, words)
         assert leaks_in(f"{result.output} {result.exception!r}".encode()) == [], words
+
+
+@pytest.mark.integration
+def test_a_plugin_that_breaks_our_own_command_shows_no_key(secret_run, monkeypatch, capsys):
+    for name, key in FAKES.items():
+        monkeypatch.setenv(name, key)
+    monkeypatch.syspath_prepend(str(secret_run.folder))
+    [measured] = [path.parent for path in secret_run.written if path.match("measured/manifest.json")]
+    monkeypatch.setattr(sys, "argv", ["interbench", "score", str(measured)])
+    for name in ("MY_VAR", "SHORT_VAR", "GATEWAY_PASS", "NOT_IN_THE_ENVIRONMENT"):
+        settings.key_variable(name)  # as the backends of a run do
+    with pytest.raises(SystemExit) as ended:
+        main()
+    output, errors = capsys.readouterr()
+    assert ended.value.code == 1
+    assert errors.startswith(f"Unreadable: {MARK}")
+    assert leaks_in(f"{output}{errors}".encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (ValueError("plain"), ValueError, "plain"),
+        (ValueError("with hush-hush-hush"), HarnessError, f"ValueError: with {MARK}"),
+        (BackendError("with hush-hush-hush"), HarnessError, f"with {MARK}"),
+    ],
+)
+def test_an_error_whose_traceback_would_show_a_key_is_replaced(monkeypatch, error, kind, said):
+    monkeypatch.setenv("SOME_API_KEY", "hush-hush-hush")
+    with pytest.raises(kind) as raised, keys_hidden():
+        raise error
+    assert str(raised.value) == said
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "hush-hush-hush" not in shown
+
+
+def test_an_error_whose_cause_would_show_a_key_is_replaced(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "hush-hush-hush")
+    error = RuntimeError("plain")
+    error.__cause__ = ValueError("with hush-hush-hush")
+    with pytest.raises(HarnessError, match="RuntimeError: plain") as raised, keys_hidden():
+        raise error
+    assert "hush-hush-hush" not in "".join(traceback.format_exception(raised.value))
 
 
 def sent() -> list[str]:

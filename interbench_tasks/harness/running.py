@@ -81,7 +81,8 @@ def _ended(code: int, notes: Sequence[Note], received: Sequence[int]) -> Ended:
     noted = {note.kind for note in notes}
     if code == 0:
         if "evaluated" in noted:
-            return Ended(exit_code=ERROR if "failed" in noted else OK, notes=notes)
+            worst = ERROR if "failed" in noted else USAGE if "refused" in noted else OK
+            return Ended(exit_code=worst, notes=notes)
         return Ended(exit_code=ERROR, notes=notes, why="the harness ended before it was done, and did not say why")
     if received:
         return Ended(exit_code=128 + received[0], notes=notes)
@@ -91,7 +92,7 @@ def _ended(code: int, notes: Sequence[Note], received: Sequence[int]) -> Ended:
         hint = "; was memory short?" if -code == signal.SIGKILL else ""
         return Ended(exit_code=ERROR, notes=notes, why=f"the harness was killed by {_signal_name(-code)}{hint}")
     if code == USAGE:
-        return Ended(exit_code=USAGE, notes=notes)
+        return Ended(exit_code=ERROR if "failed" in noted else USAGE, notes=notes)
     why = "" if noted & {"failed", "refused"} else f"the harness ended with exit code {code}"
     return Ended(exit_code=ERROR, notes=notes, why=why)
 

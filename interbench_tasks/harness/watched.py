@@ -96,17 +96,19 @@ class WithoutKeys:
         return getattr(self._stream, name)
 
 
-def watched_command(evaluations: Evaluations) -> Callable[[], None]:
+def watched_command(evaluations: Evaluations, command_line: str = COMMAND_LINE) -> Callable[[], None]:
     """The harness's command, as a function of our own that calls ours for each entry; nothing of theirs is changed.
 
+    Args: command_line = the module that holds it.
     Raises: HarnessError where the installed harness has another shape.
     """
-    module = importlib.import_module(COMMAND_LINE)
-    evaluate_all = getattr(module, "cli_evaluate", None)
-    evaluate_one = getattr(module, EVALUATE_ONE, None)
-    if not isinstance(evaluate_all, types.FunctionType) or EVALUATE_ONE not in evaluate_all.__code__.co_names:
+    module = importlib.import_module(command_line)
+    evaluate_all: Any = getattr(module, "cli_evaluate", None)
+    evaluate_one: Any = getattr(module, EVALUATE_ONE, None)
+    calls_it = isinstance(evaluate_all, types.FunctionType) and EVALUATE_ONE in evaluate_all.__code__.co_names
+    if not calls_it or not callable(evaluate_one):
         raise HarnessError(
-            f"{COMMAND_LINE} has an unknown shape; pip install 'lmms-eval>=0.7.3,<0.8', or start lmms-eval itself"
+            f"{command_line} has an unknown shape; pip install 'lmms-eval>=0.7.3,<0.8', or start lmms-eval itself"
         )
     own_names = {**vars(module), EVALUATE_ONE: evaluations.watching(evaluate_one)}
     return types.FunctionType(
@@ -160,7 +162,7 @@ def _end_with(parent: int) -> None:
 
 def main() -> None:
     """What `python -m` runs."""
-    sys.stdout, sys.stderr = WithoutKeys(sys.stdout), WithoutKeys(sys.stderr)  # type: ignore[assignment]  # as streams
+    sys.stdout, sys.stderr = WithoutKeys(sys.stdout), WithoutKeys(sys.stderr)
     handler = _interrupted_once()
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
