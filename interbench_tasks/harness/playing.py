@@ -80,8 +80,6 @@ def play_task(
     except KeyboardInterrupt:
         logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
         raise
-    for error in played.watcher_errors:
-        note("failed", error, task=task)
     _say(played, options, len(wanted), output_path)
     _say_what_is_simulated(receiver, options)
     return played
@@ -225,6 +223,7 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")
+        note("failed", error, task=played.folder.name)
     if played.n_failed == 0:
         return
     share = played.n_failed / max(n_wanted, 1)
