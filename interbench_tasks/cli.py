@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__, cli_estimate, cli_tables
+from interbench_tasks import __version__, cli_estimate, cli_run, cli_tables
 from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,11 @@ def main() -> None:
         app()
     except InterbenchError as error:
         typer.echo(redact(str(error)), err=True)
+        raise SystemExit(1) from None
+    except Exception as error:  # a traceback that would show a key is not shown
+        if shown_cause(error) is not None:
+            raise
+        typer.echo(redact(f"{type(error).__name__}: {error}"), err=True)
         raise SystemExit(1) from None
 
 
@@ -93,6 +98,7 @@ def score(
 app.command()(cli_estimate.estimate)
 app.command()(cli_tables.table)
 app.command()(cli_tables.compare)
+app.command(context_settings=cli_run.PASS_THROUGH)(cli_run.run)
 
 
 @app.command("new-task")

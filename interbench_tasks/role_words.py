@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from interbench_tasks.errors import BackendError, near_miss
+from interbench_tasks.redaction import names_a_secret
 
 SHAPE = (
     "  expected: BACKEND:MODEL, BACKEND:MODEL@http://HOST:PORT/v1, each with options as ,KEY=VALUE\n"
@@ -133,7 +134,7 @@ def _option(segment: str, text: str) -> tuple[str, object]:
 
 
 def _refuse_secret(key: str) -> None:
-    if key.lower() in _SECRETS:
+    if key.lower() in _SECRETS or names_a_secret(key):
         raise BackendError(
             f"'{key}' cannot be given here: keys come from the environment only\n"
             "  Set the backend's own variable (e.g. OPENAI_API_KEY), or name another one with api_key_env=NAME"
@@ -170,5 +171,5 @@ def _segments(text: str) -> Iterator[str]:
 def _shown(text: str) -> str:
     """The words for an error message, without what may be a key."""
     names = "|".join(_SECRETS)
-    hidden = re.sub(rf"(?i)\b(({names})\s*=\s*)[^,]*", r"\1[hidden]", text)
+    hidden = re.sub(rf"(?i)\b([\w-]*({names})\s*=\s*)[^,]*", r"\1[hidden]", text)
     return repr(re.sub(r"://[^/@\s]*@", "://[hidden]@", hidden))

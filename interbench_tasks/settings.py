@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import platformdirs
@@ -19,6 +20,7 @@ KNOWN_VARIABLES = {
     "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
     "INTERBENCH_MAX_CALLS": "requests that a command may make, failed attempts included",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
+    "INTERBENCH_STATUS": "file in which a run notes what becomes of it; set by `interbench run`",
     "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
     "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
 }
@@ -84,14 +86,62 @@ def unknown_variables() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("INTERBENCH_") and name not in KNOWN_VARIABLES)
 
 
+_key_variables: set[str] = set()  # names, never values; a backend and a log line share no object to keep them in
+_SECRET_NAME = re.compile(
+    r"API_?KEY|ACCESS_?KEY|SECRET|PASSWORD|PASSWD|(?:_|^)(?:KEY|PASS|PAT)$|TOKEN(?!IZER|S$|_PATH$|_FILE$)",
+    re.IGNORECASE,
+)
+_NO_KEYS = frozenset(("dummy", "empty", "local", "none", "null", "ollama", "test", "token", "unused"))
+"""What people write where a server of their own wants some key."""
+_LEAST_FOUND = 8
+_LEAST_USED = 4
+
+
+def key_variable(name: str) -> str | None:
+    """As `variable`, for one that holds a key or a secret header: from now on redaction knows it, whatever its name."""
+    _key_variables.add(name)
+    return variable(name)
+
+
 def secret_values() -> list[str]:
-    """The values of all variables that look like keys or tokens, longest first, for redaction; never shown."""
-    words = ("API_KEY", "TOKEN", "SECRET", "PASSWORD")
-    found = {v for k, v in os.environ.items() if any(w in k.upper() for w in words) and len(v) >= 8}
-    return sorted(found, key=len, reverse=True)
+    """What must be shown nowhere, longest first: the values of variables that hold keys or tokens.
+
+    A variable counts by its name (from 8 characters), or because a backend read its key from it (from 4 characters,
+    unless the value is a word like `none`).
+    """
+    found = {value.strip() for name, value in os.environ.items() if _holds_a_secret(name, value.strip())}
+    found |= {bare for value in found if len(bare := bare_secret(value)) >= _LEAST_FOUND}
+    return sorted(found, key=lambda value: (-len(value), value))
+
+
+def bare_secret(value: str) -> str:
+    """The value of a header without its scheme.
+
+    >>> bare_secret("Bearer abc"), bare_secret("abc")
+    ('abc', 'abc')
+    """
+    scheme, _, rest = value.partition(" ")
+    return rest.strip() if scheme in ("Basic", "Bearer", "Token") else value
+
+
+def _holds_a_secret(name: str, value: str) -> bool:
+    if name in _key_variables:
+        return len(value) >= _LEAST_USED and value.lower() not in _NO_KEYS
+    return len(value) >= _LEAST_FOUND and not name.startswith("INTERBENCH_") and bool(_SECRET_NAME.search(name))
 
 
 def environment_without_secrets() -> dict[str, str]:
     """The environment for a child process that needs no keys: all of it but what `secret_values` knows."""
     secrets = set(secret_values())
-    return {name: value for name, value in os.environ.items() if value not in secrets}
+    return {name: value for name, value in os.environ.items() if value.strip() not in secrets}
+
+
+def status_file() -> Path | None:
+    """Where a run notes what becomes of it; None where nobody asked for it."""
+    chosen = variable("INTERBENCH_STATUS")
+    return Path(chosen) if chosen else None
+
+
+def environment_with_status(path: Path) -> dict[str, str]:
+    """The environment for a run that notes what becomes of it in `path`."""
+    return {**os.environ, "INTERBENCH_STATUS": str(path)}

@@ -13,7 +13,7 @@ from interbench_tasks.generation import GENERATION_KEYS, generation_settings_fro
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.records import GenerationSettings
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping, several_role_words
 
 ROLE_NAMES = ("provider", "judge", "notetaker")
@@ -166,5 +166,5 @@ def backend_from(role: Role, offers: Offers) -> Backend:
         made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
     except (InterbenchError, TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, InterbenchError) else BackendError
-        raise kind(redact(f"{role.named_in}: {error}")) from error
+        raise kind(redact(f"{role.named_in}: {error}")) from shown_cause(error)
     return made

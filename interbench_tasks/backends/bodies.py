@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from interbench_tasks.records import UNKNOWN_USAGE, ReplyStatus, Usage
+from interbench_tasks.redaction import redact
 
+_READ_BYTES = 8192
+"""Of a body that is quoted; keys are shorter."""
 _OWN_ENDS = ("stop", "length")
 """Finish reasons after which an empty text is the model's own."""
 
@@ -122,4 +125,5 @@ def text_or_none(value: object) -> str | None:
 
 
 def _beginning(body: bytes) -> str:
-    return repr(body[:80].decode("utf-8", "replace"))
+    text = redact(body[:_READ_BYTES].decode("utf-8", "replace"))  # before the cut, or a piece of a key would survive
+    return repr(text[:80])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from interbench_tasks.backends.bodies import error_text
 from interbench_tasks.records import UNKNOWN_USAGE, Usage
+from interbench_tasks.redaction import redact
 
 if TYPE_CHECKING:
     import anthropic
@@ -126,9 +127,10 @@ def _cure(error: StatusError, words: str, endpoint: Endpoint) -> str:
 
 
 def said(error: StatusError) -> str:
-    """The server's own words on one line, without HTML tags."""
+    """The server's own words on one line, without HTML tags, redacted: a piece of a key would survive the cut."""
     words = error_text(error.body) if error.body is not None else error.response.text
     words = " ".join(re.sub(r"<style.*?</style>|<[^>]*>", " ", words, flags=re.DOTALL).split())
+    words = redact(words)
     return words if len(words) <= _SAID_LENGTH else f"{words[:_SAID_LENGTH]}..."
 
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from interbench_tasks import settings
 from interbench_tasks.backends.bodies import Answer
 from interbench_tasks.backends.failures import Endpoint, failure_from
 from interbench_tasks.backends.options import headers_from
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import Reply, ReplyRun
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import MARK, redact
 
 if TYPE_CHECKING:
     from interbench_tasks.backends.failures import SdkError, StatusError
@@ -29,6 +30,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _LONGEST_WAIT_S = 125.0
 """Before one retry: the SDKs wait at most 120 s, as a server's Retry-After asks."""
 _ERROR_LENGTH = 600
+_LEAST_ECHO = 12
+"""Characters of a key that is taken out of a model's words; a shorter one could be a word of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class Access:
     headers: Mapping[str, str] = field(repr=False)
     """Sent with every call, secrets filled in."""
     secrets: tuple[str, ...] = field(repr=False)
-    """What must be in no text: the key, and headers that come from the environment."""
+    """What no answer may hold: the key, and headers that come from the environment; none that could be a word."""
     max_concurrency: int
     max_retries: int
 
@@ -120,7 +123,7 @@ class SdkBackend(ABC, Generic[ClientT]):
         asked = await self._ask(body)
         if asked.answer.asking_again_may_help:
             asked = asked.then(await self._ask(body))
-        answer = asked.answer
+        answer = self._without_echo(asked.answer)
         return Reply(
             text=answer.text,
             status=answer.status,
@@ -259,11 +262,28 @@ class SdkBackend(ABC, Generic[ClientT]):
             ),
         )
 
+    def _without_echo(self, answer: Answer) -> Answer:
+        """The answer without our own key, where a server for debugging sends back what it was sent."""
+
+        def clean(text: str | None) -> str | None:
+            for secret in self._access.secrets:
+                text = text and text.replace(secret, MARK)
+            return text
+
+        said = (answer.text, answer.reasoning, answer.model, answer.finish_reason)
+        if not any(secret in text for secret in self._access.secrets for text in said if text):
+            return answer
+        return replace(
+            answer,
+            text=clean(answer.text) or "",
+            reasoning=clean(answer.reasoning),
+            model=clean(answer.model),
+            finish_reason=clean(answer.finish_reason),
+        )
+
     def _safe(self, text: str) -> str:
         """Short, and without any key of ours."""
-        for secret in self._access.secrets:
-            text = text.replace(secret, "[redacted]")
-        text = redact(text)
+        text = redact(text)  # it knows our key and headers by the variables they were read from
         return text if len(text) <= _ERROR_LENGTH else f"{text[:_ERROR_LENGTH]}..."
 
 
@@ -291,10 +311,11 @@ def access_from(
     spelling = {name.lower(): name for name in defaults or {}}
     headers = {**(defaults or {}), **{spelling.get(name.lower(), name): value for name, value in own.items()}}
     from_environment = [value for name, value in own.items() if value != given[name]]
+    secrets = dict.fromkeys([*filter(None, [key, *from_environment]), *map(settings.bare_secret, from_environment)])
     return Access(
         key=key,
         headers=headers,
-        secrets=tuple(secret for secret in (key, *from_environment) if secret),
+        secrets=tuple(secret for secret in secrets if len(secret) >= _LEAST_ECHO),
         max_concurrency=max_concurrency,
         max_retries=max_retries,
     )

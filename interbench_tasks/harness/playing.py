@@ -21,10 +21,11 @@ from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.rows import DataSet
 from interbench_tasks.runs.plan import Facts, RunPlan
 from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.runs.status import note
 from interbench_tasks.runs.usage_file import usage_lines
 from interbench_tasks.task_roles import Role
 from interbench_tasks.usage import Spent
@@ -74,6 +75,7 @@ def play_task(
     if limited := limits_text(limits_from(options.common.budget), world_size):
         logger.info(f"interbench: {limited}")
     receiver = receiver_from(lm, args)
+    note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     try:
         played = play_run(
             plan,
@@ -151,8 +153,9 @@ def harness_model_from(role: Role) -> BatchedModel:
         _refuse_lockstep(lm)
     except HarnessError:
         raise
-    except Exception as error:
-        raise HarnessError(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}") from error
+    except Exception as error:  # noqa: BLE001 - whatever a model raises is raised again as ours
+        told = redact(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}")
+        raise HarnessError(told) from shown_cause(error)
     _close_idle_connections(lm)
     return HarnessModel(
         lm,
@@ -238,6 +241,7 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")
+        note("failed", error, task=played.folder.name)
     if played.n_failed == 0:
         return
     share = played.n_failed / max(n_wanted, 1)

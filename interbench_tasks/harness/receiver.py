@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from interbench_tasks.harness.hidden_keys import keys_hidden
 from interbench_tasks.runs.folder import new_run_id
 from interbench_tasks.usage import Spent
 
@@ -14,6 +15,7 @@ PADDING = "__padding_only__"
 """The harness marks requests that only keep its ranks in step; nobody looks at their replies."""
 
 
+@keys_hidden()
 def generate_until_interbench(self: Any, requests: Sequence[Any]) -> list[str]:  # noqa: ANN401 - the harness is untyped
     """One summary per request, as JSON, in order; set on the harness's base class, so every backend has it.
 

@@ -18,16 +18,19 @@ from loguru import logger
 from interbench_tasks import settings
 from interbench_tasks.config import task_options_from
 from interbench_tasks.errors import HarnessError, InterbenchError
+from interbench_tasks.harness.hidden_keys import keys_hidden
 from interbench_tasks.harness.playing import play_task
 from interbench_tasks.harness.registration import OWNER, REQUEST_TYPE, registration_problems
 from interbench_tasks.items import ItemReader, picture_columns
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.redaction import redact
 from interbench_tasks.rows import DataSet, Rows, load_rows
 from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
 from interbench_tasks.runs.plan import Facts
 from interbench_tasks.runs.play import parts_from
 from interbench_tasks.runs.score import metrics_from
+from interbench_tasks.runs.status import note
 from interbench_tasks.runs.usage_file import merge_usage
 from interbench_tasks.usage import Spent
 
@@ -47,6 +50,7 @@ SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
 class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the harness is untyped
     """A task of Interbench in the harness's eyes."""
 
+    @keys_hidden()
     def __init__(self, config: dict[str, Any] | None = None, **_: Any) -> None:
         _refuse_a_broken_bridge()
         config = dict(config or {})
@@ -58,6 +62,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         self._offers = offers_from(self._manager)
         self._options = task_options_from(config, where=self._where, offers=self._offers)
         self._metric_set = self._offers.metrics[self._options.metrics](self._options.protocol_options)
+        self._problems: set[str] = set()
         self._table: dict[str, Estimate] | None = None
         self._run_path: Path | None = None
         self._n_total: int | None = None
@@ -69,6 +74,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
 
     # --- data -----------------------------------------------------------------------------------------------------
 
+    @keys_hidden()
     def download(self, dataset_kwargs: Mapping[str, Any] | None = None) -> None:
         """Load the rows with undecoded pictures; a missing data set is one clear sentence, not five tries."""
         split = self.config.test_split or self.config.validation_split or "test"
@@ -202,9 +208,18 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         try:
             found = dict(self._metric_set.contributions(summary))
         except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
-            logger.error(f"interbench: {self._where}: metrics of episode {summary.get('id')} failed: {error!r}")
+            self._tell_problem(f"metrics of an episode failed, the first is {summary.get('id')}", repr(error))
             return {}
         return {name: value for name, value in found.items() if math.isfinite(value)}
+
+    def _tell_problem(self, what: str, why: str) -> None:
+        """Log what went wrong, and note it for `interbench run`; the same again is told once."""
+        if why in self._problems:
+            return
+        self._problems.add(why)
+        text = redact(f"{what}: {why}")
+        logger.error(f"interbench: {self._where}: {text}")
+        note("problem", text, task=str(self.config.task))
 
     def _metrics(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         second = {"n_episodes": self._n_second_pass} if self.two_passes else None
@@ -235,7 +250,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         try:
             self._table = _finite(self._metric_set.table(summaries))
         except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
-            logger.error(f"interbench: {self._where}: the metrics cannot be computed: {error!r}")
+            self._tell_problem("the metrics cannot be computed", repr(error))
             self._table = {}
             return len(summaries)
         if self._run_path is not None:
@@ -243,8 +258,9 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
                 merge_ranks(self._run_path)
                 merge_usage(self._run_path)
                 write_json(self._run_path / METRICS, self._metrics(summaries))
-            except InterbenchError as error:  # the harness's own table must not be lost for it
-                logger.error(f"interbench: {error}")
+            except Exception as error:  # noqa: BLE001 - the harness's own table must not be lost for it
+                why = str(error) if isinstance(error, InterbenchError) else repr(error)
+                self._tell_problem("the metrics are not on disk", why)
             logger.info(f"interbench: transcripts and metrics are in {self._run_path}")
         return len(summaries)
 
