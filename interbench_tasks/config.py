@@ -60,10 +60,13 @@ class PictureOptions(_Strict):
 
 
 class EngineOptions(_Strict):
-    """How many episodes run at once, and when a batch leaves."""
+    """How many episodes run at once, when a batch leaves, and how long an episode may take."""
 
     max_live_episodes: Annotated[int, Field(ge=1)] | None = None
     max_wait_s: Annotated[float, Field(ge=0, le=60)] = 0.5
+    max_episode_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 3600.0
+    """Most seconds in plugins and at backends; waiting for a batch, a slot or a person does not count. An episode above
+    it fails alone. None: no limit."""
 
 
 class CommonOptions(_Strict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
@@ -182,6 +183,33 @@ def test_an_episode_that_fails_in_the_second_pass_keeps_its_first(tmp_path):
     assert all(record.status == "finished" and record.doc_id % 2 for record in broken)
     assert any(turn.branch == "detail@a" for record in broken for turn in record.turns)
     assert played.errors == {"RuntimeError('broken here')": len(broken)}
+
+
+@pytest.mark.parametrize("how", ["hangs", "ends the program"])
+def test_an_episode_that_hangs_or_exits_in_the_second_pass_keeps_its_first(tmp_path, how):
+    made = OFFERS.protocols["feedback_loop"]
+
+    class Broken(made):
+        async def play_on(self, episode, record, planned, roles):
+            if record.doc_id % 2:
+                if how == "hangs":
+                    await asyncio.sleep(1e9)
+                raise SystemExit(1)
+            return await super().play_on(episode, record, planned, roles)
+
+    offers = replace(OFFERS, protocols={"feedback_loop": Broken})
+    _, first = play(plan_of(tmp_path, arms=["detail", "simple", "reask"], flip_sample=0))
+    (tmp_path / "two").mkdir()
+    played, records = play(plan_of(tmp_path / "two", engine={"max_episode_s": 0.5}), offers=offers)
+    broken = [record for record in records if record.ends and record.ends[-1].branch == "second pass"]
+    assert len(broken) > 5
+    for record in broken:
+        assert (record.status, record.doc_id % 2, record.passes) == ("finished", 1, 2)
+        assert len(record.turns) == len(first[record.doc_id].turns)
+    words = "took longer than 0.5 s" if how == "hangs" else "tried to end the whole program (SystemExit: 1)"
+    assert all(words in record.ends[-1].error for record in broken)
+    assert sum(played.errors.values()) == len(broken)
+    assert sum(record.passes == 2 for record in records) == played.n_second_pass
 
 
 def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfinished_run(tmp_path):
