@@ -176,7 +176,7 @@ def test_a_misspelt_option_gets_the_near_miss_and_the_allowed_ones() -> None:
         ({"image_detail": "hihg"}, "did you mean 'high'"),
         ({"temperature": -1}, "temperature = -1 must be a number"),
         ({"temperature": "warm"}, "temperature = 'warm'"),
-        ({"top_p": 1.5}, "top_p = 1.5 must be a number of at least 0 and at most 1"),
+        ({"top_p": 1.5}, "top_p = 1.5 must be a finite number of at least 0 and at most 1"),
         ({"max_new_tokens": 1.5}, "max_new_tokens = 1.5 must be a whole number"),
         ({"extra_body": [1]}, "extra_body must be a mapping"),
         ({"extra_headers": "x"}, "extra_headers must be a mapping"),
