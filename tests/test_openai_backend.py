@@ -174,7 +174,7 @@ def test_a_misspelt_option_gets_the_near_miss_and_the_allowed_ones() -> None:
         ({"timeout_s": "soon"}, "timeout_s = 'soon'"),
         ({"max_tokens_field": "max_token"}, "did you mean 'max_tokens'"),
         ({"image_detail": "hihg"}, "did you mean 'high'"),
-        ({"temperature": -1}, "temperature = -1 must be a number"),
+        ({"temperature": -1}, "temperature = -1 must be a finite number"),
         ({"temperature": "warm"}, "temperature = 'warm'"),
         ({"top_p": 1.5}, "top_p = 1.5 must be a finite number of at least 0 and at most 1"),
         ({"max_new_tokens": 1.5}, "max_new_tokens = 1.5 must be a whole number"),
