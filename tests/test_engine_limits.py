@@ -239,6 +239,25 @@ def test_an_episode_that_ignores_its_cancellation_is_left_behind(monkeypatch):
     assert played.report.wall_s < 3
 
 
+def test_an_episode_that_ends_after_it_was_left_behind_has_one_record_only(monkeypatch):
+    monkeypatch.setattr(overseer_module, "GRACE_S", 0.1)
+    engine, person = quiet(max_episode_s=0.2), Person(1.2)
+    stops_at = time.monotonic() + 0.8
+
+    async def play(one):
+        if one.doc_id:
+            return await asks(engine, person)(one)  # the run goes on meanwhile
+        while time.monotonic() < stops_at:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
+        return record(one)
+
+    played = play_within(10, lambda: play_all(engine, episodes(2), play))
+    assert played.ids == ["0", "1"]
+    assert "took longer than 0.2 s" in errors_of(played)["0"]
+    assert (played.report.n_failed, played.report.n_finished) == (1, 1)
+
+
 def test_an_episode_that_still_comes_to_its_end_keeps_its_record():
     engine = quiet(max_episode_s=0.2)
 
@@ -305,7 +324,10 @@ def program(scenario: str) -> subprocess.Popen[str]:
 
 def test_a_plugin_that_hangs_in_a_thread_holds_up_neither_the_run_nor_the_end_of_the_program():
     with program("if one.doc_id == 1: await asyncio.to_thread(time.sleep, 1e9)") as process:
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, out) == (0, "2 finished, 1 failed"), err
 
 
@@ -345,7 +367,10 @@ def test_a_loop_that_is_held_for_ever_ends_with_ctrl_c():
         assert "does not give the event loop back" in process.stderr.readline()
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        try:
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert time.monotonic() - began < 5
     assert process.returncode != 0
 

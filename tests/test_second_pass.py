@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from interbench_tasks import hookimpl
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.config import task_options_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -260,3 +261,18 @@ def test_the_other_ranks_are_met_on_the_calling_thread(tmp_path):
     threads = []
     play(replace(plan_of(tmp_path), from_all_ranks=lambda own: threads.append(threading.current_thread()) or own))
     assert threads == [threading.current_thread()]
+
+
+def test_a_watcher_that_ends_the_program_is_reported_and_moves_nothing(tmp_path):
+    class Watcher:
+        @hookimpl
+        def interbench_episode_finished(self, record):
+            raise SystemExit(7)
+
+    manager = build_plugin_manager()
+    manager.register(Watcher(), name="watcher")
+    plan = plan_of(tmp_path, arms=["detail", "simple"], flip_sample=0)
+    receiver = SimulatedBackend(accuracy=0.4, invalid=0)
+    played = play_run(plan, receiver=receiver, manager=manager, offers=OFFERS, harness_model=lambda role: None)
+    assert played.report.n_finished == N
+    assert played.watcher_errors == (f"plugin 'watcher': SystemExit(7) ({N} times)",)
