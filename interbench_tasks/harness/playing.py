@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def play_task(
         from_all_ranks=from_all_ranks,
     )
     receiver = receiver_from(lm, args)
-    try:
+    with _a_stop_is_told(plan.folder):
         played = play_run(
             plan,
             receiver=receiver,
@@ -75,15 +76,20 @@ def play_task(
             harness_model=harness_model_from,
             reported=lambda backend, role: Reported(backend, task=task, source="judge" if role == "judge" else "model"),
         )
-    except (KeyboardInterrupt, SystemExit) as stop:  # a harness backend may call sys.exit()
-        by = "" if isinstance(stop, KeyboardInterrupt) else f" by {type(stop).__name__}: {stop}"
-        logger.warning(
-            f"interbench: stopped{by}; finished episodes are in {plan.folder}. Run the same command to go on."
-        )
-        raise
     _say(played, options, len(wanted), output_path)
     _say_what_is_simulated(receiver, options)
     return played
+
+
+@contextlib.contextmanager
+def _a_stop_is_told(folder: Path) -> Iterator[None]:
+    """Says where the finished episodes are when the run is stopped; a backend of the harness may call sys.exit()."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        by = "" if isinstance(stop, KeyboardInterrupt) else f" by {type(stop).__name__}: {stop}"
+        logger.warning(f"interbench: stopped{by}; finished episodes are in {folder}. Run the same command to go on.")
+        raise
 
 
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
