@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -62,10 +62,13 @@ class PictureOptions(_Strict):
 
 
 class EngineOptions(_Strict):
-    """How many episodes run at once, and when a batch leaves."""
+    """How many episodes run at once, when a batch leaves, and how long an episode may take."""
 
     max_live_episodes: Annotated[int, Field(ge=1)] | None = None
     max_wait_s: Annotated[float, Field(ge=0, le=60)] = 0.5
+    max_episode_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 3600.0
+    """Most seconds in plugins and at backends; waiting for a batch, a slot or a person does not count. An episode above
+    it fails alone. None: no limit."""
 
 
 class CommonOptions(_Strict):
@@ -132,7 +135,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     metadata = config.get("metadata")
     raw = metadata.get("interbench") if isinstance(metadata, Mapping) else None
     receiver_settings = _receiver_settings(config, problems)
-    problems += [*_forbidden_keys(config), *_unknown_keys(config)]
+    problems += [*_forbidden_keys(config), *_unknown_keys(config), *_wrong_data_options(config)]
     if not isinstance(raw, Mapping):
         problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
         raise _error(where, problems)
@@ -215,6 +218,10 @@ def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
 
 
 def _validated(model: type[Model], raw: Mapping[str, Any], problems: list[Problem]) -> Model | None:
+    untrue = list(_truths_for_numbers(model, raw, KEY))
+    if untrue:
+        problems += untrue
+        return None
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -234,6 +241,25 @@ def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
         return Problem(key=path, message=" is missing")
     message = str(detail["msg"]).removeprefix("Value error, ")
     return Problem(key=path, message=f" = {detail['input']!r}: {message}")
+
+
+def _truths_for_numbers(model: type[BaseModel], raw: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """True and false where a number belongs: Python would take them for 1 and 0."""
+    for name, value in raw.items():
+        known = model.model_fields.get(name)
+        kinds = _kinds_in(known.annotation) if known is not None else set()
+        if isinstance(value, bool) and kinds & {int, float} and bool not in kinds:
+            yield Problem(key=f"{path}.{name}", message=f" = {value!r}: must be a number")
+        elif isinstance(value, Mapping):
+            for inner in kinds:
+                if isinstance(inner, type) and issubclass(inner, BaseModel):
+                    yield from _truths_for_numbers(inner, value, f"{path}.{name}")
+
+
+def _kinds_in(annotation: object) -> set[object]:
+    """The types that an annotation is made of: `Annotated[int, ...] | None` gives int and None's."""
+    inner = [part for part in get_args(annotation) if get_origin(annotation) is not Literal]
+    return set().union(*map(_kinds_in, inner)) if inner else {annotation} if isinstance(annotation, type) else set()
 
 
 def _is_union_branch(step: object) -> bool:
@@ -341,3 +367,11 @@ TASK_KEYS = (
 
 def _unknown_keys(config: Mapping[str, Any]) -> list[Problem]:
     return [_unknown_key(key, key, TASK_KEYS) for key in config if key not in TASK_KEYS and key not in FORBIDDEN_KEYS]
+
+
+def _wrong_data_options(config: Mapping[str, Any]) -> list[Problem]:
+    given = config.get("dataset_kwargs")
+    if given is None or isinstance(given, Mapping):
+        return []
+    hint = "must be a mapping, e.g. {data_files: items.jsonl}"
+    return [Problem(key="dataset_kwargs", message=f" = {given!r}: {hint}")]

@@ -12,6 +12,12 @@ import filelock
 
 from interbench_tasks.ledger_file import BUSY_TIMEOUT_S
 
+
+class _Lock(filelock.FileLock):
+    """A class of its own, since lmms-eval gives everyone who asks for a `filelock.FileLock` the same, re-entrant one:
+    two ledgers of one process would then write one file."""
+
+
 _FILE_NAME = re.compile(r"ledger-rank\d+(?:-\d+)?\.sqlite3")
 _ASIDE_NAME = re.compile(r"ledger-rank\d+(?:-\d+)?\.sqlite3\.damaged-\d+")
 
@@ -40,7 +46,7 @@ def _names_in(folder: Path) -> list[str]:
 
 def folder_lock(folder: Path) -> filelock.BaseFileLock:
     """The lock under which files are made, claimed and set aside; held for moments only."""
-    return filelock.FileLock(folder / "ledger.lock", timeout=BUSY_TIMEOUT_S)
+    return _Lock(folder / "ledger.lock", timeout=BUSY_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,7 @@ def claim_of(path: Path) -> Claim | None:
     Raises: OSError where the lock's file cannot be made.
     """
     # Not bound to a thread: the ledger may be closed by another one than opened it.
-    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=0, thread_local=False)
+    lock = _Lock(path.with_suffix(".lock"), timeout=0, thread_local=False)
     try:
         lock.acquire()
     except filelock.Timeout:

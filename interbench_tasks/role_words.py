@@ -130,7 +130,7 @@ def _option(segment: str, text: str) -> tuple[str, object]:
     if not equals or not _KEY.fullmatch(key):
         raise BackendError(f"cannot read the backend {_shown(text)}: {segment!r} is not KEY=VALUE\n{SHAPE}")
     _refuse_secret(key)
-    return key, _value(value)
+    return key, option_value(value)
 
 
 def _refuse_secret(key: str) -> None:
@@ -141,8 +141,8 @@ def _refuse_secret(key: str) -> None:
         )
 
 
-def _value(text: str) -> object:
-    """JSON where it is JSON, Python's True, False, None and .5 as well, else the text itself."""
+def option_value(text: str) -> object:
+    """An option's value: JSON where it is JSON, Python's True, False, None and .5 as well, else the text itself."""
     if text in _PYTHON_WORDS:
         return _PYTHON_WORDS[text]
     try:

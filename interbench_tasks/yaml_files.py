@@ -32,7 +32,7 @@ def _config_from_file(path: Path, trail: tuple[Path, ...]) -> dict[str, Any]:
         loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_SimpleLoader)
     except OSError as error:
         raise ConfigError(str(path), [Problem(key="file", message=f" cannot be read: {error.strerror}")]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # also a number of 5,000 digits, or odd bytes
         raise ConfigError(str(path), [Problem(key="file", message=f" is no valid YAML: {error}")]) from error
     if not isinstance(loaded, dict):
         raise ConfigError(str(path), [Problem(key="file", message=f" holds no mapping, got {loaded!r}")])

@@ -185,7 +185,7 @@ def test_a_variable_that_was_named_must_be_set(monkeypatch: pytest.MonkeyPatch) 
         ({"max_retries": -1}, "max_retries = -1"),
         ({"timeout_s": 0}, "timeout_s = 0"),
         ({"temperature": "warm"}, "temperature = 'warm'"),
-        ({"top_p": 1.5}, "top_p = 1.5 must be a number of at least 0 and at most 1"),
+        ({"top_p": 1.5}, "top_p = 1.5 must be a finite number of at least 0 and at most 1"),
         ({"max_new_tokens": None}, "the API always needs a limit"),
         ({"extra_body": [1]}, "extra_body must be a mapping"),
         ({"extra_body": {"system": "x"}}, "'system' is made from the call"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import asyncio
 import json
 import logging
 
@@ -432,8 +434,10 @@ def test_a_run_within_its_budget_is_not_touched_by_it(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
-    free = play(plan_of(one))
-    limited = play(plan_of(two, budget={"max_calls": 10_000, "max_cost": 1}))
+    # replies that take time: else one episode may end before the next begins, and none are live together
+    receivers = [SimulatedBackend(accuracy=0.4, invalid=0, latency_s=0.02) for _ in range(2)]
+    free = play(plan_of(one), receivers[0])
+    limited = play(plan_of(two, budget={"max_calls": 10_000, "max_cost": 1}), receivers[1])
     assert limited.summaries == free.summaries
     assert limited.usage["stopped"] is None
     assert limited.usage["limits"]["max_calls"] == {
@@ -535,8 +539,9 @@ def test_the_second_pass_is_stopped_too_and_the_first_stays(tmp_path):
 def test_usage_is_kept_of_a_run_that_was_stopped(tmp_path):
     class Interrupting(SimulatedBackend):
         async def reply(self, call: Call) -> Reply:
-            if call.episode.doc_id == 40:
-                raise KeyboardInterrupt
+            if call.episode.doc_id == 40:  # as Ctrl-C does: in the main thread, while this call waits
+                _thread.interrupt_main()
+                await asyncio.sleep(60)
             return await super().reply(call)
 
     with pytest.raises(KeyboardInterrupt):

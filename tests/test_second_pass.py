@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from interbench_tasks import hookimpl
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.config import task_options_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -210,6 +212,33 @@ def test_right_answers_whose_try_fails_are_unscored_and_not_left_out(tmp_path):
     assert flip_rate["bounds"][0] <= flip_rate["value"] <= flip_rate["bounds"][1]
 
 
+@pytest.mark.parametrize("how", ["hangs", "ends the program"])
+def test_an_episode_that_hangs_or_exits_in_the_second_pass_keeps_its_first(tmp_path, how):
+    made = OFFERS.protocols["feedback_loop"]
+
+    class Broken(made):
+        async def play_on(self, episode, record, planned, roles):
+            if record.doc_id % 2:
+                if how == "hangs":
+                    await asyncio.sleep(1e9)
+                raise SystemExit(1)
+            return await super().play_on(episode, record, planned, roles)
+
+    offers = replace(OFFERS, protocols={"feedback_loop": Broken})
+    _, first = play(plan_of(tmp_path, arms=["detail", "simple", "reask"], flip_sample=0))
+    (tmp_path / "two").mkdir()
+    played, records = play(plan_of(tmp_path / "two", engine={"max_episode_s": 0.5}), offers=offers)
+    broken = [record for record in records if record.ends and record.ends[-1].branch == "second pass"]
+    assert len(broken) > 5
+    for record in broken:
+        assert (record.status, record.doc_id % 2, record.passes) == ("finished", 1, 2)
+        assert len(record.turns) == len(first[record.doc_id].turns)
+    words = "took longer than 0.5 s" if how == "hangs" else "tried to end the whole program (SystemExit: 1)"
+    assert all(words in record.ends[-1].error for record in broken)
+    assert sum(played.errors.values()) == len(broken)
+    assert sum(record.passes == 2 for record in records) == played.n_second_pass
+
+
 def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfinished_run(tmp_path):
     class Counting(SimulatedBackend):
         asked = 0
@@ -260,3 +289,18 @@ def test_the_other_ranks_are_met_on_the_calling_thread(tmp_path):
     threads = []
     play(replace(plan_of(tmp_path), from_all_ranks=lambda own: threads.append(threading.current_thread()) or own))
     assert threads == [threading.current_thread()]
+
+
+def test_a_watcher_that_ends_the_program_is_reported_and_moves_nothing(tmp_path):
+    class Watcher:
+        @hookimpl
+        def interbench_episode_finished(self, record):
+            raise SystemExit(7)
+
+    manager = build_plugin_manager()
+    manager.register(Watcher(), name="watcher")
+    plan = plan_of(tmp_path, arms=["detail", "simple"], flip_sample=0)
+    receiver = SimulatedBackend(accuracy=0.4, invalid=0)
+    played = play_run(plan, receiver=receiver, manager=manager, offers=OFFERS, harness_model=lambda role: None)
+    assert played.report.n_finished == N
+    assert played.watcher_errors == (f"plugin 'watcher': SystemExit(7) ({N} times)",)

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from interbench_tasks.backends.bodies import error_text
+from interbench_tasks.backends.waits import asked_wait_s
 from interbench_tasks.records import UNKNOWN_USAGE, Usage
 from interbench_tasks.redaction import redact
 
@@ -110,8 +111,8 @@ def _cure(error: StatusError, words: str, endpoint: Endpoint) -> str:
     if status == 413:
         return "the conversation is too large for the server; send smaller or fewer pictures"
     if status == 429:
-        wait = error.response.headers.get("retry-after")
-        asked = f"; the server asks to wait {wait} s" if wait else ""
+        wait_s = asked_wait_s(error.response.headers)
+        asked = f"; the server asks to wait {wait_s:.0f} s" if wait_s is not None and wait_s >= 1 else ""
         return f"rate limit or quota used up; lower max_concurrency or check the account{asked}"
     if status == 529:
         return "the server is overloaded; lower max_concurrency, or run the same command again later"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
@@ -40,7 +41,10 @@ def headers_from(given: Mapping[str, str]) -> dict[str, str]:
     Raises: MissingKeyError where a variable is not set; BackendError where a value is no text, or a key itself.
     """
     if not isinstance(given, Mapping):
-        raise BackendError(f"extra_headers must be a mapping of name to text, got {given!r}")
+        raise BackendError(
+            f"extra_headers must be a mapping of name to text, got {given!r}\n"
+            '  On a command line as JSON: extra_headers={"x-title": "bench"}'
+        )
     headers: dict[str, str] = {}
     for name, value in given.items():
         if not isinstance(value, str):
@@ -115,7 +119,10 @@ def parameters_from(options: Mapping[str, object], own: Collection[str]) -> dict
     for name in BODIES:
         body = options.get(name) or {}
         if not isinstance(body, Mapping):
-            raise BackendError(f"{name} must be a mapping of parameters, got {body!r}")
+            raise BackendError(
+                f"{name} must be a mapping of parameters, got {body!r}\n"
+                f'  On a command line as JSON: {name}={{"top_k": 5}}'
+            )
         _refuse_secrets(body, name)
         parameters.update(body)
     return parameters
@@ -153,8 +160,8 @@ def _check_generation(name: str, value: object) -> None:
         return
     number = isinstance(value, int if name == "max_new_tokens" else int | float) and not isinstance(value, bool)
     low, high = {"max_new_tokens": (1, None), "temperature": (0, None), "top_p": (0, 1)}[name]
-    if not number or not low <= value or (high is not None and value > high):  # type: ignore[operator]  # a number here
-        kind = "a whole number" if name == "max_new_tokens" else "a number"
+    if not number or not low <= value < math.inf or (high is not None and value > high):  # type: ignore[operator]  # a number here
+        kind = "a whole number" if name == "max_new_tokens" else "a finite number"
         most = "" if high is None else f" and at most {high}"
         raise BackendError(f"{name} = {value!r} must be {kind} of at least {low}{most}, or null to send none")
 
@@ -165,7 +172,7 @@ def check_numbers(*, max_concurrency: object, timeout_s: object, max_retries: ob
     for name, (value, least) in whole.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise BackendError(f"{name} = {value!r} must be a whole number of at least {least}")
-    if not isinstance(timeout_s, int | float) or isinstance(timeout_s, bool) or not timeout_s > 0:
+    if not isinstance(timeout_s, int | float) or isinstance(timeout_s, bool) or not 0 < timeout_s < math.inf:
         raise BackendError(f"timeout_s = {timeout_s!r} must be a number of seconds above 0")
 
 

@@ -18,6 +18,7 @@ from interbench_tasks import settings
 from interbench_tasks.backends.bodies import Answer
 from interbench_tasks.backends.failures import Endpoint, failure_from
 from interbench_tasks.backends.options import headers_from
+from interbench_tasks.backends.waits import LONGEST_S, look_through_waits
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import Reply, ReplyRun
 from interbench_tasks.redaction import MARK, redact
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 10.0
-_LONGEST_WAIT_S = 125.0
-"""Before one retry: the SDKs wait at most 120 s, as a server's Retry-After asks."""
 _ERROR_LENGTH = 600
 _LEAST_ECHO = 12
 """Characters of a key that is taken out of a model's words; a shorter one could be a word of them."""
@@ -178,10 +177,6 @@ class SdkBackend(ABC, Generic[ClientT]):
     def _answer(self, content: bytes) -> Answer:
         """The answer in a 200's body."""
 
-    def _http_options(self) -> dict[str, Any]:
-        """Further arguments of the HTTP client."""
-        return {}
-
     def _leave_out(self, name: str, why: str) -> None:
         """Note that a setting is not sent; says so once."""
         if name not in self._left_out:
@@ -222,7 +217,7 @@ class SdkBackend(ABC, Generic[ClientT]):
         The SDK's limit is one between two pieces of an answer: a server that sends a space now and then never meets it.
         """
         timeout_s, retries = self._endpoint.timeout_s, self._access.max_retries
-        return timeout_s * (retries + 1) + _LONGEST_WAIT_S * retries + min(timeout_s, 5.0)
+        return timeout_s * (retries + 1) + (LONGEST_S + 5.0) * retries + min(timeout_s, 5.0)
 
     def _too_slow(self) -> str:
         limit_s = self._longest_s()
@@ -258,7 +253,9 @@ class SdkBackend(ABC, Generic[ClientT]):
             timeout=timeout,
             default_headers=self._access.headers,
             http_client=sdk.DefaultAsyncHttpxClient(
-                limits=limits(max_connections=n, max_keepalive_connections=n), timeout=timeout, **self._http_options()
+                limits=limits(max_connections=n, max_keepalive_connections=n),
+                timeout=timeout,
+                event_hooks={"response": [look_through_waits]},
             ),
         )
 

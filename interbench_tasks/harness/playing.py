@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def play_task(
         logger.info(f"interbench: {limited}")
     receiver = receiver_from(lm, args)
     note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
-    try:
+    with _a_stop_is_told(plan.folder):
         played = play_run(
             plan,
             receiver=receiver,
@@ -85,9 +86,6 @@ def play_task(
             harness_model=harness_model_from,
             reported=lambda backend, role: Reported(backend, task=task, source="judge" if role == "judge" else "model"),
         )
-    except KeyboardInterrupt:
-        logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
-        raise
     _say(played, options, len(wanted), output_path)
     _say_usage(played, len(wanted))
     _say_what_is_simulated(receiver, options)
@@ -101,6 +99,17 @@ def _say_usage(played: PlayedRun, n_wanted: int) -> None:
         kept = settings.ledger_folder() is not None
         told = stopped_text(played.usage["stopped"], n_skipped=played.report.n_skipped, n_wanted=n_wanted, ledger=kept)
         logger.warning(f"interbench: {told}")
+
+
+@contextlib.contextmanager
+def _a_stop_is_told(folder: Path) -> Iterator[None]:
+    """Says where the finished episodes are when the run is stopped; a backend of the harness may call sys.exit()."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        by = "" if isinstance(stop, KeyboardInterrupt) else f" by {type(stop).__name__}: {stop}"
+        logger.warning(f"interbench: stopped{by}; finished episodes are in {folder}. Run the same command to go on.")
+        raise
 
 
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
@@ -117,8 +126,8 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     if hasattr(lm, "interbench_backend"):
         backend: Backend = lm.interbench_backend()
         return backend
-    _refuse_lockstep(lm)
     model_args = _parsed(getattr(args, "model_args", None))
+    _refuse_lockstep(lm, model_args)
     model = getattr(args, "model", None) or type(lm).__name__
     _close_idle_connections(lm)
     return HarnessModel(
@@ -129,15 +138,47 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     )
 
 
-def _refuse_lockstep(lm: Any) -> None:  # noqa: ANN401 - the harness is untyped
-    """Refuse models whose ranks must make the same calls: episodes differ in length, so such ranks hang for ever."""
+LOCKSTEP = ("FSDP", "DEEPSPEED", "MEGATRON")
+"""Ways of accelerate to spread one model over ranks, which must then all make the same calls."""
+SHARED = (
+    *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
+    *("tp_size", "dp_size", "pp_size", "tp", "dp", "tp_plan"),
+)
+"""Model arguments that spread one model over GPUs. Under several ranks vLLM gathers the calls of all ranks for each
+batch, and its data-parallel ranks step together; each rank of SGLang would start an engine of its own on the same GPUs.
+"""
+CURE = (
+    "Serve the model (vLLM, SGLang) and use --model interbench_api --model_args model=openai:NAME@http://HOST:PORT/v1"
+)
+
+
+def _refuse_lockstep(lm: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401 - the harness is untyped
+    """Refuse models whose ranks must make the same calls: episodes differ in length, so such ranks hang for ever.
+
+    Args: options = the model's arguments.
+    """
     kind = str(getattr(getattr(lm, "accelerator", None), "distributed_type", ""))
-    if "FSDP" in kind.upper() or "DEEPSPEED" in kind.upper():
+    if any(word in kind.upper() for word in LOCKSTEP):
         raise HarnessError(
             f"the model runs under {kind}, whose ranks must all make the same number of calls; episodes differ in "
-            "length, so the ranks would wait for each other for ever.\n  Serve the model (vLLM, SGLang) and use "
-            "--model interbench_api --model_args model=openai:NAME@http://HOST:PORT/v1"
+            f"length, so the ranks would wait for each other for ever.\n  {CURE}"
         )
+    _, world_size = settings.rank_and_world_size()
+    shared = next((name for name in SHARED if _spreads(options.get(name, getattr(lm, name, None)))), None)
+    if world_size > 1 and shared is not None:
+        raise HarnessError(
+            f"{shared} = {options.get(shared, getattr(lm, shared, None))} spreads one model over {world_size} ranks, "
+            "which must then all make the same number of calls; episodes differ in length, so the ranks would wait "
+            "for each other for ever.\n  Start one process, without torchrun or accelerate launch: the model takes "
+            f"its GPUs by itself. Or: {CURE[0].lower()}{CURE[1:]}"
+        )
+
+
+def _spreads(value: object) -> bool:
+    """Whether a model argument asks for more than one GPU: a number above 1, or a plan."""
+    if isinstance(value, str) and not value.isdigit():
+        return value.lower() not in ("", "none", "false")
+    return not isinstance(value, bool) and isinstance(value, int | float | str) and float(value) > 1
 
 
 def harness_model_from(role: Role) -> BatchedModel:
@@ -150,7 +191,7 @@ def harness_model_from(role: Role) -> BatchedModel:
     options = dict(role.words.options)
     try:
         lm = get_model(role.words.model)(**options)
-        _refuse_lockstep(lm)
+        _refuse_lockstep(lm, options)
     except HarnessError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a model raises is raised again as ours

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,11 @@ ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
 HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination")
+CHAT_TEMPLATE = "--apply_chat_template"
+NO_CHAT_TEMPLATE = (
+    f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
+    "leave it out"
+)
 SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
     "": lambda estimate: estimate.value,
     ".ci95_low": lambda estimate: estimate.ci95[0] if estimate.ci95 else None,
@@ -56,6 +62,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         config = dict(config or {})
         config.pop("class", None)
         self._where = f"task {config.get('task')}"
+        if any(word.startswith("--a") and CHAT_TEMPLATE.startswith(word) for word in sys.argv[1:]):
+            raise HarnessError(f"{self._where}: {NO_CHAT_TEMPLATE}")  # later the harness fails at it by itself
         if not re.fullmatch(r"\w[\w.-]*", str(config.get("task"))):  # it names a folder
             raise HarnessError(f"{self._where}: a task's name may hold letters, digits, _ . and - only")
         self._manager = build_plugin_manager()
@@ -111,6 +119,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
 
     def build_all_requests(self, *args: Any, **kwargs: Any) -> None:
         """As the harness does, but refuses what cannot work with us."""
+        if kwargs.get("apply_chat_template"):
+            raise HarnessError(f"{self._where}: {NO_CHAT_TEMPLATE}")
         if kwargs.get("cache_requests"):
             raise HarnessError(f"{self._where}: --cache_requests cannot store our requests; leave it out")
         if self.config.num_fewshot:

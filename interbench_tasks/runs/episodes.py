@@ -71,14 +71,16 @@ class Episodes:
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """Play an episode, or play it on."""
         key = (episode.doc_id, episode.repeat)
-        first = self._first.pop(key, None)
+        first = self._first.get(key)
         if first is None:
             return await self._protocol.play(episode, roles)
         assert isinstance(self._protocol, TwoPassProtocol)
         try:
-            return await self._protocol.play_on(episode, first, self._planned[key], roles)
+            record = await self._protocol.play_on(episode, first, self._planned[key], roles)
         except Exception as error:  # noqa: BLE001 - whatever it raises, the first pass is paid for and stays
-            return self._not_played_on(key, first, redact(repr(error))[:500], passes=2)
+            record = self._not_played_on(key, first, redact(repr(error))[:500], passes=2)
+        del self._first[key]  # not before: of an episode that is cancelled, `failed` keeps the first pass
+        return record
 
     def failed(self, episode: Episode, why: str, status: Literal["failed", "skipped"]) -> EpisodeRecord:
         """The record of an episode that raised or was not started; what it had in the first pass stays."""

@@ -63,7 +63,7 @@ class Keeper:
             arguments = {"record": record} if "record" in watcher.argnames else {}
             try:
                 watcher.function(**arguments)
-            except Exception as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
                 self.watcher_errors[redact(f"plugin '{watcher.plugin_name}': {error!r}")] += 1
 
 

@@ -133,6 +133,7 @@ def _engine(plan: RunPlan, ledger: Ledger | None, budget: Budget) -> Engine:
     return Engine(
         max_live=plan.options.common.engine.max_live_episodes,
         max_wait_s=plan.options.common.engine.max_wait_s,
+        max_episode_s=plan.options.common.engine.max_episode_s,
         ledger=ledger,
         progress=settings.progress_wanted() and plan.rank == 0,
         stop_reason=plan.stop_reason,
