@@ -251,6 +251,11 @@ def second_pass_of(records: Sequence[Mapping[str, Any]], lineup: Lineup) -> Lent
     """
     by_id = {record["episode_id"]: record for record in records}
     assert len(by_id) == len(records)
+    for record in records:
+        places = [(turn.get("branch", ""), turn["round"]) for turn in record["turns"]]
+        ends = [end["branch"] for end in record.get("ends", [])]
+        assert len(places) == len(set(places)), places
+        assert len(ends) == len(set(ends)), ends
     right = {key for key, record in by_id.items() if record["turns"][0]["judgement"]["correct"]}
     flips = [record["episode_id"] for record in records if record["stop_reason"] == "flip_played"]
     assert set(flips) <= right

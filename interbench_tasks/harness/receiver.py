@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,9 +50,28 @@ def _from_all_ranks(items: list[Any]) -> list[Any]:
 
     if not (dist.is_available() and dist.is_initialized()):
         return items
+    _leave_cleanly_in_the_end()
     found: list[list[Any]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(found, items)
     return [item for own in found for item in own]
+
+
+def _leave_cleanly_in_the_end() -> None:
+    """Have the ranks' connections closed before Python ends.
+
+    The harness leaves them open: now and then a rank's own threads then abort it ("terminate called without an active
+    exception"), and the launcher kills rank 0 for that, while it writes its results.
+    """
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        with contextlib.suppress(Exception):  # the process ends anyway; nothing is lost by it
+            dist.destroy_process_group()
 
 
 def _same_on_all_ranks(run_id: str) -> str:
