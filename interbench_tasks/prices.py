@@ -19,6 +19,8 @@ from interbench_tasks.errors import BudgetError, ConfigError, Problem, near_miss
 PER = 1_000_000
 SHIPPED = "prices.yaml"
 KEYS = ("input", "cached_input", "output")
+VENDORS = ("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com")
+"""The servers that our own lines name."""
 EXAMPLE = '"gpt-4o-mini": {input: 0.15, output: 0.60}'
 
 
@@ -75,6 +77,15 @@ class PriceList:
             if found:
                 return max(found, key=lambda price: price.rank)
         return None
+
+    def list_price_of(self, model: str) -> Price | None:
+        """The price of a model whose server nobody knows any more: the user's, else the one at its vendor's own server.
+
+        Args: model = as shown in results.
+        """
+        addresses = (None, *(f"https://{host}" for host in VENDORS))
+        found = (self.price_of(model, address) for address in addresses)
+        return next((price for price in found if price is not None), None)
 
 
 def names_of(model: str, address: str | None) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from interbench_tasks.backends.anthropic import AnthropicBackend
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import BudgetError, ConfigError
-from interbench_tasks.prices import Price, names_of, no_price_known, price_list, prices_from, shown
+from interbench_tasks.prices import VENDORS, Price, names_of, no_price_known, price_list, prices_from, shown
 
 OPENAI = "https://api.openai.com/v1"
 ANTHROPIC = "https://api.anthropic.com"
@@ -144,6 +144,26 @@ def test_what_a_line_may_call_a_model(model, address, names):
     assert shown(model, address) == names[-1]
 
 
+@pytest.mark.parametrize(
+    ("model", "output"),
+    [
+        ("openai:gpt-4o", 10.0),
+        ("anthropic:claude-opus-4-5-20251101", 25.0),
+        ("openai:gemini-2.0-flash", 0.4),
+        ("x:q", None),
+    ],
+)
+def test_where_the_server_is_not_known_any_more_it_is_the_vendors_own_price(model, output):
+    found = price_list().list_price_of(model)
+    assert (None if found is None else found.output) == output
+
+
+def test_the_users_price_counts_first_also_where_the_server_is_not_known(tmp_path):
+    own = written(tmp_path, '"gpt-4o": {input: 1, output: 2}\n"q@localhost": {input: 1, output: 2}\n')
+    assert price_list(own).list_price_of("openai:gpt-4o").output == 2
+    assert price_list(own).list_price_of("openai:q") is None
+
+
 # --- what tokens cost -------------------------------------------------------------------------------------------
 
 
@@ -223,11 +243,7 @@ def test_a_missing_price_says_which_line_to_write():
 def test_every_line_of_ours_names_the_vendors_server_and_hides_no_other():
     lines = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
     for pattern in lines:
-        assert pattern == "simulated:*" or pattern.rpartition("@")[2] in (
-            "api.openai.com",
-            "api.anthropic.com",
-            "generativelanguage.googleapis.com",
-        )
+        assert pattern == "simulated:*" or pattern.rpartition("@")[2] in VENDORS
         others = [other for other in lines if other != pattern and fnmatchcase(pattern, other)]
         assert not others, f"{pattern} is also meant by {others}"
 
