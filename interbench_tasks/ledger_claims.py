@@ -14,8 +14,11 @@ from interbench_tasks.ledger_file import BUSY_TIMEOUT_S
 
 
 class _Lock(filelock.FileLock):
-    """A class of its own, since lmms-eval gives everyone who asks for a `filelock.FileLock` the same, re-entrant one:
-    two ledgers of one process would then write one file."""
+    """A lock that no other lock of this process stands for.
+
+    lmms-eval gives everyone who asks for a `filelock.FileLock` of one path the same, re-entrant lock: two ledgers of a
+    process would then write one file. It leaves classes derived from it alone.
+    """
 
 
 _FILE_NAME = re.compile(r"ledger-rank\d+(?:-\d+)?\.sqlite3")
