@@ -57,9 +57,9 @@ def write_items(folder: Path, n: int) -> None:
 
 
 @contextlib.contextmanager
-def server() -> Iterator[str]:
+def server(latency_s: float = LATENCY_S) -> Iterator[str]:
     """The address of a fresh server; it always answers A."""
-    command = [sys.executable, "-m", "tests.servers.openai_server", "--port", "0", "--latency", str(LATENCY_S)]
+    command = [sys.executable, "-m", "tests.servers.openai_server", "--port", "0", "--latency", str(latency_s)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdin is not None
     assert process.stdout is not None
