@@ -120,6 +120,7 @@ class Soak:
         self.start_s = 1.0
         """From the start of a process to its first call."""
         self._seen = 0
+        self._said: list[tuple[int, Path]] = []
 
     # ---------------------------------------------------------------- lives
 
@@ -138,10 +139,18 @@ class Soak:
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",
         }
-        with (self.folder / "said.txt").open("wb") as said:
-            return subprocess.Popen(
+        n_started = len(self._said)
+        path = self.folder / f"said-{n_started}.txt"
+        with path.open("wb") as said:
+            process = subprocess.Popen(
                 command, stdout=said, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, **variables}
             )
+        self._said.append((process.pid, path))
+        return process
+
+    def said(self, process: subprocess.Popen[bytes]) -> str:
+        """The end of what a run wrote to its terminal."""
+        return next(path for pid, path in reversed(self._said) if pid == process.pid).read_text()[-4000:]
 
     def finish(self, out: Path, ledger: Path, *, harness: bool = False) -> Played:
         """A run to its end."""
@@ -155,10 +164,12 @@ class Soak:
 
     def played(self, process: subprocess.Popen[bytes], out: Path, *, wrote_metrics: bool = False) -> Played:
         if process.returncode != 0:
-            raise SoakError(f"a run failed with {process.returncode}: {(self.folder / 'said.txt').read_text()[-4000:]}")
+            raise SoakError(f"a run failed with {process.returncode}: {self.said(process)}")
+        if "ledger warning: " in self.said(process):
+            raise SoakError(f"the ledger is not well: {self.said(process)}")
         folder = max(path.parent for path in out.rglob(MANIFEST))
         if wrote_metrics and not (folder / "metrics.json").exists():
-            raise SoakError(f"the harness swallowed an error: {(self.folder / 'said.txt').read_text()[-4000:]}")
+            raise SoakError(f"the harness swallowed an error: {self.said(process)}")
         metrics = json.loads((folder / "metrics.json").read_text()) if wrote_metrics else None
         scored = score_folder(folder, self.offers)
         if metrics not in (None, scored):

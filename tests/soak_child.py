@@ -41,7 +41,8 @@ def main(task_file: str, out: str, receiver: str) -> None:
     model = offers.backends[words.backend](words.model, **words.options)
     played = play_run(plan, receiver=model, manager=manager, offers=offers, harness_model=no_harness)
     assert played.n_failed == 0, played.errors
-    assert played.ledger_warnings == (), played.ledger_warnings
+    for warning in played.ledger_warnings:
+        sys.stderr.write(f"ledger warning: {warning}\n")
 
 
 if __name__ == "__main__":

@@ -102,10 +102,9 @@ def test_a_changed_word_in_a_record_is_found(driver):
     (path,) = (driver.folder / "again").rglob("episodes.jsonl")
     path.write_text(path.read_text().replace("piece by piece", "piece for piece", 1))
 
-    class Ended:
-        returncode = 0
-
-    changed = driver.played(Ended(), driver.folder / "again")
+    ended = driver.start(driver.folder / "elsewhere", driver.ledger)
+    ended.wait(timeout=60)
+    changed = driver.played(ended, driver.folder / "again")
     assert changed != first
     assert changed.metrics == first.metrics
 
