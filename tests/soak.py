@@ -317,7 +317,7 @@ def soak(
     Raises: SoakError where anything is different in the end.
     """
     began = time.monotonic()
-    n_episodes = max(30, 5 * kills)
+    n_episodes = max(30, 8 * kills)
     write_task(folder, n_episodes)
     with planted_server(n_episodes) as server:
         driver = Soak(folder, server, seed=seed, with_ledger=with_ledger)
