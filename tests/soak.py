@@ -156,10 +156,11 @@ class Soak:
         """A run to its end."""
         began, asked = time.monotonic(), self.server.requests
         process = self.start(out, ledger, harness=harness)
-        self.until(process, began + HARNESS_START_S, lambda: self.server.requests > asked)
-        if self.server.requests > asked and not harness:
-            self.start_s = time.monotonic() - began
-        process.wait(timeout=600)
+        with killed_in_the_end(process):
+            self.until(process, began + HARNESS_START_S, lambda: self.server.requests > asked)
+            if self.server.requests > asked and not harness:
+                self.start_s = time.monotonic() - began
+            process.wait(timeout=600)
         return self.played(process, out, wrote_metrics=harness)
 
     def played(self, process: subprocess.Popen[bytes], out: Path, *, wrote_metrics: bool = False) -> Played:
@@ -186,11 +187,9 @@ class Soak:
         before, out = committed(self.ledger), self.folder / "killed"
         process = self.start(out, self.ledger, harness=harness)
         kind = "in the harness" if harness else self.chosen_kind(len(before))
-        self.wait_for_the_moment(kind, process)
-        killed = process.poll() is None
-        if killed:
-            process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
+        with killed_in_the_end(process):
+            self.wait_for_the_moment(kind, process)
+            killed = process.poll() is None
         if killed and process.returncode == -signal.SIGKILL:
             self.result.kills[kind] += 1
         else:
@@ -260,6 +259,16 @@ class Soak:
         newest = max((path.parent for path in out.rglob("episodes.jsonl")), default=None)
         if newest is not None and score_folder(newest, self.offers)["episodes"]["found"] < 1:
             raise SoakError(f"{newest}: no episode of the killed run can be scored")
+
+
+@contextlib.contextmanager
+def killed_in_the_end(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """No process outlives its life, whatever becomes of us."""
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
 
 
 def committed(ledger: Path) -> set[str]:
