@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pytest
 
 from interbench_tasks.errors import LedgerError
 from interbench_tasks.ledger import Ledger
-from interbench_tasks.ledger_admin import Selection, overview, prune
 from tests.ledgers import OPEN, REPLY, filled, in_child, key, put_all
 
 Disk = Callable[[str], Path]
@@ -111,20 +109,3 @@ def test_a_disk_that_is_full_when_the_file_must_be_written_again_loses_nothing_t
     again = Ledger.open(folder)
     assert [n for n in range(62) if again.get(key(n)) is None] == [60]
     again.close()
-
-
-def test_a_full_disk_while_pruning_says_that_the_replies_are_deleted(disk):
-    folder = disk("size=1m") / "ledger"
-    ledger = Ledger.open(folder)
-    put_all(ledger, {key(n): replace(REPLY, text="x" * 10_000) for n in range(45)}, "m")
-    put_all(ledger, {key(100): REPLY}, "another")
-    ledger.close()
-    free = os.statvfs(folder)
-    filler = folder.parent / "filler"
-    filler.write_bytes(b"x" * (free.f_bavail * free.f_frsize - 200_000))  # room for the deletion, not for a copy
-    selection = Selection(model="another")
-    with pytest.raises(LedgerError, match=r"made smaller, but the replies are deleted \(.*\): the disk is full"):
-        prune(folder, selection)
-    filler.unlink()
-    assert overview(folder).total.n_replies == 45
-    assert overview(folder, selection).total.n_replies == 0
