@@ -318,11 +318,13 @@ def soak(
     kills: int,
     seed: int = 0,
     harness_kills: int = 0,
+    harness_end: bool = False,
     with_ledger: bool = True,
     say: Callable[[str], object] = lambda text: None,
 ) -> Result:
     """Kill a run `kills` times, `harness_kills` of them in the harness's own command.
 
+    Args: harness_end = whether the last run, which is not killed, is the harness's too.
     Raises: SoakError where anything is different in the end.
     """
     began = time.monotonic()
@@ -345,7 +347,7 @@ def soak(
         if sum(result.kills.values()) < kills:
             raise SoakError(f"only {result.kills} of {kills} kills: the runs end too early")
         before = committed(driver.ledger)
-        last = driver.finish(folder / "last", driver.ledger, harness=bool(harness_kills))
+        last = driver.finish(folder / "last", driver.ledger, harness=harness_end)
         driver.check_calls(before)
         result.requests = server.requests - result.distinct
         again = driver.finish(folder / "again", driver.ledger)
@@ -377,7 +379,14 @@ def main() -> int:
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # it tells of every client that dies
     with tempfile.TemporaryDirectory() as name:
         try:
-            result = soak(Path(name), kills=args.kills, seed=args.seed, harness_kills=args.harness, say=say)
+            result = soak(
+                Path(name),
+                kills=args.kills,
+                seed=args.seed,
+                harness_kills=args.harness,
+                harness_end=args.harness > 0,
+                say=say,
+            )
         except SoakError as error:
             sys.stdout.write(f"FAILED: {error}\n")
             return 1
