@@ -18,11 +18,12 @@ from interbench_tasks.hookspecs import (
     Provider,
     RoleClient,
     Roles,
+    TwoPassProtocol,
     Verifier,
     hookimpl,
 )
 from interbench_tasks.prompts import render
-from interbench_tasks.reasoning import without_reasoning
+from interbench_tasks.reasoning import said_in_the_end, without_reasoning
 from interbench_tasks.records import (
     BranchEnd,
     Episode,
@@ -70,11 +71,13 @@ __all__ = [
     "RoleClient",
     "Roles",
     "Turn",
+    "TwoPassProtocol",
     "Usage",
     "Verdict",
     "Verifier",
     "history",
     "hookimpl",
     "render",
+    "said_in_the_end",
     "without_reasoning",
 ]

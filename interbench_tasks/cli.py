@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__
+from interbench_tasks import __version__, cli_estimate, cli_run, cli_tables
 from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,11 @@ def main() -> None:
         app()
     except InterbenchError as error:
         typer.echo(redact(str(error)), err=True)
+        raise SystemExit(1) from None
+    except Exception as error:  # a traceback that would show a key is not shown
+        if shown_cause(error) is not None:
+            raise
+        typer.echo(redact(f"{type(error).__name__}: {error}"), err=True)
         raise SystemExit(1) from None
 
 
@@ -65,6 +70,7 @@ def score(
     from interbench_tasks.report.table import table_text
     from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
     from interbench_tasks.runs.score import score_folder
+    from interbench_tasks.runs.usage_file import read_usage, usage_lines
 
     offers = offers_from(build_plugin_manager())
     for folder in [folder for run in runs for folder in run_folders(run)]:
@@ -78,10 +84,21 @@ def score(
                 f"UNFINISHED: only {found} of {'?' if wanted is None else wanted} episodes are here. What ends first "
                 "is no fair sample (right answers end early): run the same command again before you use these numbers."
             )
+        used = read_usage(folder)
+        if used is not None and used["stopped"]:
+            typer.echo(f"STOPPED: {used['stopped']}")
         typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
         for category, table in metrics["categories"].items() if categories else ():
             typer.echo("\n" + table_text(table, title=f"category {category}"))
+        if used is not None:
+            typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
         typer.echo("")
+
+
+app.command()(cli_estimate.estimate)
+app.command()(cli_tables.table)
+app.command()(cli_tables.compare)
+app.command(context_settings=cli_run.PASS_THROUGH)(cli_run.run)
 
 
 @app.command("new-task")

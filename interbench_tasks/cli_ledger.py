@@ -42,9 +42,16 @@ def default(context: typer.Context) -> None:
 def show(folder: Folder = None) -> None:
     """Show what is stored of each model, and how often that saved a call."""
     from interbench_tasks.ledger_admin import overview
+    from interbench_tasks.prices import price_list
+
+    prices = price_list()
+
+    def cost_of(model: str, saved: Saved) -> float | None:
+        price = prices.list_price_of(model)
+        return None if price is None else price.cost(saved.input_tokens, saved.output_tokens)
 
     found = overview(_chosen(folder))
-    typer.echo(redact(overview_text(found)))
+    typer.echo(redact(overview_text(found, cost_of)))
     for problem in found.problems:
         typer.echo(redact(problem), err=True)
     if found.problems:
@@ -123,10 +130,19 @@ def overview_text(found: Overview, cost_of: CostOf | None = None) -> str:
     ]
     columns = dict(_COLUMNS)
     if cost_of is not None:
-        columns["saved USD"] = lambda share: _money(cost_of(share.model, share.saved))
+        costs = [cost_of(share.model, share.saved) for share in found.models]
+        known = [cost for cost in costs if cost is not None]
+        of_all = sum(known) if known else None
+        columns["saved USD"] = lambda share: _money(
+            of_all if share is total else cost_of(share.model, share.saved), more=share is total and costs != known
+        )
     if found.models:
         shown = [*found.models, total] if len(found.models) > 1 else found.models
         lines += ["", _table(shown, columns, last="all" if len(found.models) > 1 else None)]
+    if cost_of is not None and known:
+        lines.append(
+            "USD at list prices, without a server's own cache: another server may have asked for another price"
+        )
     if total.tokens.unknown or total.saved.unknown:
         lines.append(f"+ tokens are unknown for {total.tokens.unknown:,} replies and {total.saved.unknown:,} hits")
     if found.set_aside:
@@ -202,5 +218,6 @@ def _day(at: float | None) -> str:
     return "never" if at is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
-def _money(cost: float | None) -> str:
-    return "no price" if cost is None else f"{cost:.2f}"
+def _money(cost: float | None, *, more: bool = False) -> str:
+    """A sum of money; `+` where models without a known price are missing in it."""
+    return "no price" if cost is None else f"{cost:.2f}{'+' if more else ''}"

@@ -5,27 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from interbench_tasks import settings
-from interbench_tasks.errors import BackendError, ConfigError, InterbenchError, MissingKeyError, Problem, near_miss
-from interbench_tasks.hookspecs import Backend
+from interbench_tasks.budget import BudgetOptions, limits_from
+from interbench_tasks.errors import ConfigError, Problem, near_miss
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.prices import price_list
 from interbench_tasks.prompts import variables_in
 from interbench_tasks.records import GenerationSettings
 from interbench_tasks.redaction import redact
-from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping
+from interbench_tasks.task_roles import Role, roles_from
 
 KEY = "metadata.interbench"
 Model = TypeVar("Model", bound=BaseModel)
-ROLE_NAMES = ("provider", "judge", "notetaker")
-GENERATION_KEYS = ("max_new_tokens", "temperature", "top_p", "until")
-HARNESS_BACKEND = "harness"
-"""A role may be a model of the harness: `harness:qwen2_5_vl,pretrained=...`; harness/ makes it, no plugin."""
 
 
 class _Strict(BaseModel):
@@ -67,10 +62,13 @@ class PictureOptions(_Strict):
 
 
 class EngineOptions(_Strict):
-    """How many episodes run at once, and when a batch leaves."""
+    """How many episodes run at once, when a batch leaves, and how long an episode may take."""
 
     max_live_episodes: Annotated[int, Field(ge=1)] | None = None
     max_wait_s: Annotated[float, Field(ge=0, le=60)] = 0.5
+    max_episode_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 3600.0
+    """Most seconds in plugins and at backends; waiting for a batch, a slot or a person does not count. An episode above
+    it fails alone. None: no limit."""
 
 
 class CommonOptions(_Strict):
@@ -90,7 +88,11 @@ class CommonOptions(_Strict):
     prompts: dict[str, str] = {}
     system: str | None = None
     roles: dict[str, str | dict[str, Any]] = {}
+    providers: tuple[str | dict[str, Any], ...] = ()
+    """Several providers that share round 0, instead of `roles.provider`."""
     engine: EngineOptions = EngineOptions()
+    budget: BudgetOptions = BudgetOptions()
+    """What a run may use, and what models cost."""
     max_failed_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Above this share of failed episodes the run says so loudly."""
 
@@ -108,16 +110,6 @@ class CommonOptions(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
-    """A role of the YAML (or the environment), ready to be made."""
-
-    words: RoleWords
-    settings: GenerationSettings
-    named_in: str
-    """Where it was named: `metadata.interbench.roles.provider` or `INTERBENCH_PROVIDER`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions:
     """Everything that a task YAML says to us, checked."""
 
@@ -126,7 +118,8 @@ class TaskOptions:
     common: CommonOptions
     protocol_options: BaseModel
     metrics: str
-    roles: Mapping[str, Role]
+    roles: Mapping[str, tuple[Role, ...]]
+    """Role -> its backends; several providers have labels, which `protocol_options.providers` repeats."""
     receiver_settings: GenerationSettings
     version: str
     """`metadata.version`: raised by any change that can move a score."""
@@ -142,7 +135,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     metadata = config.get("metadata")
     raw = metadata.get("interbench") if isinstance(metadata, Mapping) else None
     receiver_settings = _receiver_settings(config, problems)
-    problems += [*_forbidden_keys(config), *_unknown_keys(config)]
+    problems += [*_forbidden_keys(config), *_unknown_keys(config), *_wrong_data_options(config)]
     if not isinstance(raw, Mapping):
         problems.append(Problem(key=KEY, message=f" is missing or no mapping, got {raw!r}"))
         raise _error(where, problems)
@@ -155,12 +148,15 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     common_options = _validated(CommonOptions, common, problems)
     protocol_options = _validated(options_model, own, problems)
     metrics = ""
-    roles: dict[str, Role] = {}
+    roles: dict[str, tuple[Role, ...]] = {}
     if common_options is not None and protocol_options is not None:
         metrics = common_options.metrics or offers.protocols[protocol].metrics
         problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
+        problems += _budget_problems(common_options.budget)
         wanted = offers.protocols[protocol].roles
-        roles = _roles(common_options.roles, wanted, offers, problems)
+        named = (common_options.roles, common_options.providers)
+        roles = roles_from(*named, wanted, key=KEY, offers=offers, problems=problems)
+        protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise _error(where, problems)
     return TaskOptions(
@@ -190,8 +186,31 @@ def _split(
     known = sorted({*CommonOptions.model_fields, *options_model.model_fields})
     problems += [_unknown_key(f"{KEY}.{key}", key, known) for key in raw if key not in known]
     common = {key: value for key, value in raw.items() if key in CommonOptions.model_fields}
-    own = {key: value for key, value in raw.items() if key in options_model.model_fields}
+    own = {key: value for key, value in raw.items() if key in options_model.model_fields and key not in common}
     return common, own
+
+
+def _budget_problems(options: BudgetOptions) -> Iterator[Problem]:
+    """What is wrong with the environment's limits or a file of prices: told before anything is paid."""
+    try:
+        limits_from(options)
+    except ConfigError as error:
+        yield from error.problems
+    try:
+        price_list(options.prices)
+    except ConfigError as error:
+        yield from (replace(problem, key=f"{error.where}: {problem.key}") for problem in error.problems)
+
+
+def _with_labels(options: BaseModel, roles: Mapping[str, Sequence[Role]], problems: list[Problem]) -> BaseModel:
+    """The protocol's options with the labels of several providers; problems where it takes one only."""
+    labels = tuple(role.label for role in roles.get("provider", ()) if role.label)
+    if not labels:
+        return options
+    if "providers" not in type(options).model_fields:
+        problems.append(Problem(key=f"{KEY}.providers", message=": this protocol takes one provider only"))
+        return options
+    return options.model_copy(update={"providers": labels})
 
 
 def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
@@ -199,6 +218,10 @@ def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
 
 
 def _validated(model: type[Model], raw: Mapping[str, Any], problems: list[Problem]) -> Model | None:
+    untrue = list(_truths_for_numbers(model, raw, KEY))
+    if untrue:
+        problems += untrue
+        return None
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -220,6 +243,25 @@ def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     return Problem(key=path, message=f" = {detail['input']!r}: {message}")
 
 
+def _truths_for_numbers(model: type[BaseModel], raw: Mapping[str, Any], path: str) -> Iterator[Problem]:
+    """True and false where a number belongs: Python would take them for 1 and 0."""
+    for name, value in raw.items():
+        known = model.model_fields.get(name)
+        kinds = _kinds_in(known.annotation) if known is not None else set()
+        if isinstance(value, bool) and kinds & {int, float} and bool not in kinds:
+            yield Problem(key=f"{path}.{name}", message=f" = {value!r}: must be a number")
+        elif isinstance(value, Mapping):
+            for inner in kinds:
+                if isinstance(inner, type) and issubclass(inner, BaseModel):
+                    yield from _truths_for_numbers(inner, value, f"{path}.{name}")
+
+
+def _kinds_in(annotation: object) -> set[object]:
+    """The types that an annotation is made of: `Annotated[int, ...] | None` gives int and None's."""
+    inner = [part for part in get_args(annotation) if get_origin(annotation) is not Literal]
+    return set().union(*map(_kinds_in, inner)) if inner else {annotation} if isinstance(annotation, type) else set()
+
+
 def _is_union_branch(step: object) -> bool:
     """Pydantic puts the branch of a union into the path, e.g. `str` or `tuple[str, ...]`; a user never wrote that."""
     return isinstance(step, str) and (step in ("str", "int", "float", "bool") or "[" in step)
@@ -238,21 +280,34 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
         yield _unknown(f"{KEY}.verifier", common.verifier, offers.verifiers)
     if metrics not in offers.metrics:
         yield _unknown(f"{KEY}.metrics", metrics, offers.metrics)
-    for arm in getattr(own, "arms", ()):
+    arms = getattr(own, "arms", ())
+    for arm in arms:
         if arm not in offers.feedback_providers:
             yield _unknown(f"{KEY}.arms", arm, offers.feedback_providers)
-    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers)
+        lent = getattr(offers.feedback_providers.get(arm), "borrows", None)
+        if lent is not None and lent not in arms:
+            yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows the feedback of '{lent}', which is not there")
+        elif lent is not None and not getattr(offers.feedback_providers.get(lent), "uses_provider", True):
+            yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
+    variables = {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
+    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers, variables)
 
 
 QUESTION_VARIABLES = ("question", "options", "row")
 
 
-def _wrong_prompts(prompts: Mapping[str, str], arms: Sequence[str], offers: Offers) -> Iterator[Problem]:
+REWRITE_VARIABLES = ("question", "options", "feedback")
+"""What `prompts.rewrite`, the leak guard's, may name."""
+
+
+def _wrong_prompts(
+    prompts: Mapping[str, str], arms: Sequence[str], offers: Offers, more: Mapping[str, Sequence[str]]
+) -> Iterator[Problem]:
     """Prompts that nobody uses, and names in them that nobody fills; found before anything is paid for.
 
     A feedback provider says in `prompt_variables` which prompts it reads, and what each may name.
     """
-    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES}
+    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES, **more}
     undeclared = False
     for arm in arms:
         declared = getattr(offers.feedback_providers.get(arm), "prompt_variables", None)
@@ -267,90 +322,6 @@ def _wrong_prompts(prompts: Mapping[str, str], arms: Sequence[str], offers: Offe
             known = sorted(variables[name])
             message = f" uses '{used}', which does not exist there{near_miss(used, known)}"
             yield Problem(key=f"{KEY}.prompts.{name}", message=message, allowed=tuple(known))
-
-
-def _roles(
-    raw: Mapping[str, str | dict[str, Any]], wanted: Sequence[str], offers: Offers, problems: list[Problem]
-) -> dict[str, Role]:
-    problems += [_unknown_key(f"{KEY}.roles.{name}", name, ROLE_NAMES) for name in raw if name not in ROLE_NAMES]
-    roles = {}
-    for name in wanted:
-        override = settings.role_override(name)
-        key = f"{KEY}.roles.{name}" if override is None else settings.role_variable(name)
-        named = raw.get(name) if override is None else override
-        if named is None:
-            hint = f" is missing: name it in the YAML or in the environment variable {settings.role_variable(name)}"
-            problems.append(Problem(key=key, message=hint))
-            continue
-        try:
-            words = role_words_from(named) if isinstance(named, str) else role_words_from_mapping(named)
-            roles[name] = _role_from(words, key)
-        except InterbenchError as error:
-            problems.append(Problem(key=key, message=f": {error}"))
-            continue
-        if words.backend == HARNESS_BACKEND:
-            continue
-        if words.backend not in offers.backends:
-            problems.append(_unknown(key, words.backend, [*offers.backends, HARNESS_BACKEND]))
-            continue
-        try:
-            backend_from(roles[name], offers)  # it does not connect: this only checks its options
-        except MissingKeyError:
-            pass  # a matter of the machine that runs it; told when it does
-        except InterbenchError as error:
-            problems.append(Problem(key=key, message=f": {str(error).removeprefix(f'{key}: ')}"))
-    return roles
-
-
-def backend_from(role: Role, offers: Offers) -> Backend:
-    """The backend of a role; it does not connect yet.
-
-    Raises: BackendError (MissingKeyError for a missing key) naming where the role was named.
-    """
-    try:
-        made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
-    except (InterbenchError, TypeError, ValueError) as error:
-        kind = type(error) if isinstance(error, InterbenchError) else BackendError
-        raise kind(redact(f"{role.named_in}: {error}")) from error
-    return made
-
-
-def _role_from(words: RoleWords, named_in: str) -> Role:
-    """Split a role's options into generation settings and what the backend itself takes."""
-    options = dict(words.options)
-    generation = {key: options.pop(key) for key in GENERATION_KEYS if key in options}
-    return Role(
-        words=RoleWords(backend=words.backend, model=words.model, options=options),
-        settings=generation_settings_from({"max_new_tokens": 1024, "temperature": 0.0, "until": (), **generation}),
-        named_in=named_in,
-    )
-
-
-def generation_settings_from(raw: Mapping[str, Any]) -> GenerationSettings:
-    """Generation settings out of the harness's `generation_kwargs`; unknown keys go to `options` as they are.
-
-    Raises: ConfigError where a value has the wrong type.
-    """
-    try:
-        checked = _Generation.model_validate(dict(raw))
-    except ValidationError as error:
-        problems = [Problem(key=str(d["loc"][0]), message=f" = {d['input']!r}: {d['msg']}") for d in error.errors()]
-        raise ConfigError("generation settings", problems) from error
-    return GenerationSettings(
-        max_new_tokens=checked.max_new_tokens,
-        temperature=checked.temperature,
-        top_p=checked.top_p,
-        until=tuple(checked.until),
-        options={k: v for k, v in (checked.model_extra or {}).items() if k != "do_sample"},
-    )
-
-
-class _Generation(BaseModel):
-    model_config = ConfigDict(extra="allow")
-    max_new_tokens: Annotated[int, Field(ge=1)]
-    temperature: Annotated[float, Field(ge=0)]
-    until: list[str]
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
 
 
 def _receiver_settings(config: Mapping[str, Any], problems: list[Problem]) -> GenerationSettings | None:
@@ -398,39 +369,9 @@ def _unknown_keys(config: Mapping[str, Any]) -> list[Problem]:
     return [_unknown_key(key, key, TASK_KEYS) for key in config if key not in TASK_KEYS and key not in FORBIDDEN_KEYS]
 
 
-class _SimpleLoader(yaml.SafeLoader):
-    """Reads a task YAML without importing what `!function` names."""
-
-
-_SimpleLoader.add_constructor("!function", lambda loader, node: f"!function {node.value}")
-
-
-def config_from_file(path: Path) -> dict[str, Any]:
-    """A task YAML as the harness reads it: includes resolved, the including file wins key by key at the top level.
-
-    Raises: ConfigError for an unreadable file, broken YAML, a missing include or a circle of includes.
-    """
-    return _config_from_file(path, ())
-
-
-def _config_from_file(path: Path, trail: tuple[Path, ...]) -> dict[str, Any]:
-    if path in trail:
-        raise ConfigError(str(path), [Problem(key="include", message=f" includes itself through {trail[-1]}")])
-    try:
-        loaded = yaml.load(path.read_text(encoding="utf-8"), Loader=_SimpleLoader)
-    except OSError as error:
-        raise ConfigError(str(path), [Problem(key="file", message=f" cannot be read: {error.strerror}")]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), [Problem(key="file", message=f" is no valid YAML: {error}")]) from error
-    if not isinstance(loaded, dict):
-        raise ConfigError(str(path), [Problem(key="file", message=f" holds no mapping, got {loaded!r}")])
-    includes = loaded.pop("include", [])
-    merged: dict[str, Any] = {}
-    names = [includes] if isinstance(includes, str) else includes
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(
-            str(path), [Problem(key="include", message=f" must be a file or a list of files, got {includes!r}")]
-        )
-    for include in reversed(names):
-        merged.update(_config_from_file((path.parent / include), (*trail, path)))
-    return {**merged, **loaded}
+def _wrong_data_options(config: Mapping[str, Any]) -> list[Problem]:
+    given = config.get("dataset_kwargs")
+    if given is None or isinstance(given, Mapping):
+        return []
+    hint = "must be a mapping, e.g. {data_files: items.jsonl}"
+    return [Problem(key="dataset_kwargs", message=f" = {given!r}: {hint}")]

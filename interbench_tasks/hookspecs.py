@@ -94,13 +94,23 @@ class Provider(Protocol):
         """Whether the task lets the provider see the right answer."""
         ...
 
+    @property
+    def borrowed(self) -> Feedback | None:
+        """What was written for another episode, without its first sentence; None unless the plugin `borrows`."""
+        ...
+
     async def reply(self, messages: Sequence[Message]) -> Reply:
         """Ask the provider's model."""
         ...
 
 
 class FeedbackProvider(Protocol):
-    """Turns a wrong reply into feedback. Keeps no state of an episode."""
+    """Turns a reply into feedback. Keeps no state of an episode.
+
+    Class attributes that are read where they are there: `prompt_variables`, the prompts that a YAML may replace and
+    what each may name; `uses_provider`, False where no model of the role provider is asked, so that several providers
+    share the branch (default True); `borrows`, the arm whose feedback for another episode it wants to be given.
+    """
 
     async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
         """Feedback on `turn`; its `status` is `failed` where the provider's model failed."""
@@ -166,7 +176,12 @@ class Roles(Protocol):
 
     @property
     def provider(self) -> RoleClient | None:
-        """None where the task has no provider."""
+        """The first provider; None where the task has none."""
+        ...
+
+    @property
+    def providers(self) -> Mapping[str, RoleClient]:
+        """Label -> provider, in the order of the YAML; the label of a single one is empty."""
         ...
 
 
@@ -185,6 +200,40 @@ class EpisodeProtocol(Protocol):
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """Play one episode to its end. What it raises fails this episode only."""
+        ...
+
+
+@runtime_checkable
+class TwoPassProtocol(EpisodeProtocol, Protocol):
+    """A protocol with branches that need other episodes. Once all were played, some are played on.
+
+    Such a branch is the same however many ranks play, in whatever order episodes end.
+    """
+
+    @property
+    def two_passes(self) -> bool:
+        """Whether the options of this run ask for a second pass."""
+        ...
+
+    def facts(self, record: EpisodeRecord) -> Mapping[str, Any]:
+        """What the other episodes need to know of this one; JSON-able and small: all are held at once."""
+        ...
+
+    def plan(self, facts: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, int], Mapping[str, Any]]:
+        """(doc_id, repeat) -> what to play on, for the episodes that are; the same for any order of `facts`."""
+        ...
+
+    def drawn(self, record: EpisodeRecord, planned: Mapping[str, Any]) -> EpisodeRecord:
+        """The record where its second pass comes to nothing; it says what the episode was drawn for.
+
+        What is missing is then unscored, and not left out.
+        """
+        ...
+
+    async def play_on(
+        self, episode: Episode, record: EpisodeRecord, planned: Mapping[str, Any], roles: Roles
+    ) -> EpisodeRecord:
+        """The record with the further branches, `passes` = 2. What it raises leaves the record as it was."""
         ...
 
 
@@ -293,7 +342,8 @@ def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:  # type: ign
 def interbench_episode_finished(record: EpisodeRecord) -> None:
     """Watch episodes end.
 
-    Called: after an episode's record was written; in the engine's thread, so be quick.
+    Called: after an episode's record was written; in the engine's thread, so be quick. Once more, with `passes` = 2,
+        for an episode that a second pass has played on.
     record: the finished episode, frozen.
     Returns: nothing; it cannot move a score.
     Several plugins: all are called; one that raises is reported once at the end of the run.

@@ -13,6 +13,7 @@ from typing import Any
 
 from interbench_tasks.choices_in_text import choices_in_text
 from interbench_tasks.config import Columns, CommonOptions
+from interbench_tasks.decoys import decoy_from
 from interbench_tasks.errors import DataError, PictureError
 from interbench_tasks.images import Picture, PictureSource, picture_from
 from interbench_tasks.picture_grid import picture_grid
@@ -45,6 +46,7 @@ class ItemReader:
         self._columns = options.columns
         self._prompt = options.prompts.get("question", QUESTION_PROMPT)
         self._folder = Path(options.pictures.root).expanduser() if options.pictures.root else data.folder
+        self._all_answers: tuple[str, ...] | None = None
         check_columns(data, options)
         check_ids(data, options)
 
@@ -68,8 +70,9 @@ class ItemReader:
             raise DataError(
                 f"{where}, column {named}: there is no picture, and this task needs one (pictures.required)"
             )
+        own_id = _optional(row, columns.id) or str(doc_id)
         return Episode(
-            id=_optional(row, columns.id) or str(doc_id),
+            id=own_id,
             doc_id=doc_id,
             repeat=repeat,
             question=Message(role="user", content=content),
@@ -81,6 +84,7 @@ class ItemReader:
             cluster=_optional(row, self._options.cluster),
             # an empty recorded answer is an unreadable one: asking the receiver instead would mix two models
             first_answer=None if columns.first_answer is None else self._text(row, columns.first_answer, where),
+            decoy=decoy_from(own_id, target, options, () if options else self._answers()),
             extra={name: str(row[name]) for name in columns.extra if row.get(name) is not None},
         )
 
@@ -90,6 +94,13 @@ class ItemReader:
         columns = self._columns
         own_id = _optional(row, columns.id) or str(doc_id)
         return own_id, _optional(row, columns.category), _optional(row, self._options.cluster)
+
+    def _answers(self) -> Sequence[str]:
+        """All answers of the data set that are one text; read once."""
+        if self._all_answers is None:
+            cells = column_of(self._data, self._columns.answer)
+            self._all_answers = tuple(str(cell) for cell in cells if isinstance(cell, str | int | float))
+        return self._all_answers
 
     def _shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What a prompt template sees of the row: everything but the answers."""

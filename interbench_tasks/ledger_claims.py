@@ -12,6 +12,15 @@ import filelock
 
 from interbench_tasks.ledger_file import BUSY_TIMEOUT_S
 
+
+class _Lock(filelock.FileLock):
+    """A lock that no other lock of this process stands for.
+
+    lmms-eval gives everyone who asks for a `filelock.FileLock` of one path the same, re-entrant lock: two ledgers of a
+    process would then write one file. It leaves classes derived from it alone.
+    """
+
+
 _FILE_NAME = re.compile(r"ledger-rank\d+(?:-\d+)?\.sqlite3")
 _ASIDE_NAME = re.compile(r"ledger-rank\d+(?:-\d+)?\.sqlite3\.damaged-\d+")
 
@@ -40,7 +49,7 @@ def _names_in(folder: Path) -> list[str]:
 
 def folder_lock(folder: Path) -> filelock.BaseFileLock:
     """The lock under which files are made, claimed and set aside; held for moments only."""
-    return filelock.FileLock(folder / "ledger.lock", timeout=BUSY_TIMEOUT_S)
+    return _Lock(folder / "ledger.lock", timeout=BUSY_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +70,7 @@ def claim_of(path: Path) -> Claim | None:
     Raises: OSError where the lock's file cannot be made.
     """
     # Not bound to a thread: the ledger may be closed by another one than opened it.
-    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=0, thread_local=False)
+    lock = _Lock(path.with_suffix(".lock"), timeout=0, thread_local=False)
     try:
         lock.acquire()
     except filelock.Timeout:

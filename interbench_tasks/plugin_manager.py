@@ -11,6 +11,7 @@ import pluggy
 
 from interbench_tasks import hookspecs
 from interbench_tasks.errors import PluginError, PluginNameClash
+from interbench_tasks.redaction import redact, shown_cause
 
 ENTRY_POINT_GROUP = "interbench"
 
@@ -37,11 +38,9 @@ def _register(manager: pluggy.PluginManager, entry: importlib.metadata.EntryPoin
         raise PluginNameClash(f"two packages have a plugin named '{entry.name}'; uninstall one: pip uninstall {source}")
     try:
         plugin = entry.load()
-    except Exception as error:
-        raise PluginError(
-            f"plugin '{entry.name}' of {source} cannot be imported ({entry.value}): {error!r}\n"
-            f"  Repair it, or remove it with: pip uninstall {source}"
-        ) from error
+    except Exception as error:  # noqa: BLE001 - whatever a plugin raises is raised again as ours
+        told = redact(f"plugin '{entry.name}' of {source} cannot be imported ({entry.value}): {error!r}")
+        raise PluginError(f"{told}\n  Repair it, or remove it with: pip uninstall {source}") from shown_cause(error)
     try:
         manager.register(plugin, name=entry.name)
     except (pluggy.PluginValidationError, ValueError) as error:
@@ -82,8 +81,8 @@ def _merged(manager: pluggy.PluginManager, hook: str) -> dict[str, Any]:
         owner = implementation.plugin_name
         try:
             offered = implementation.function()
-        except Exception as error:
-            raise PluginError(f"plugin '{owner}': {hook} raised {error!r}") from error
+        except Exception as error:  # noqa: BLE001 - as above
+            raise PluginError(redact(f"plugin '{owner}': {hook} raised {error!r}")) from shown_cause(error)
         if not isinstance(offered, Mapping):
             raise PluginError(f"plugin '{owner}': {hook} must return a mapping of name to factory, got {offered!r}")
         for name, factory in offered.items():

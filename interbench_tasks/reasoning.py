@@ -32,3 +32,14 @@ def without_reasoning(text: str) -> str | None:
         depth = max(0, depth - 1) if closing else depth + 1
         start = tag.end()
     return None if depth else "".join([*kept, text[start:]])
+
+
+def said_in_the_end(text: str) -> str:
+    """What a reply says once its thinking is taken out, for others to read; empty where it never came to that.
+
+    >>> said_in_the_end("<think>It is B.</think> Look at the ears. ")
+    'Look at the ears.'
+    >>> said_in_the_end("<think>It is B")
+    ''
+    """
+    return (without_reasoning(text) or "").strip()

@@ -1,7 +1,8 @@
 """Records as JSON and back: what `episodes.jsonl` holds, one record a line.
 
 The dataclasses of `records.py` are the schema, so a new field needs nothing here. A field is left out where it is None
-or empty and that is its default; everything else is always there, and is missed when it is not. A picture is its
+or empty and that is its default, and where `metadata={"left_out": True}` says so of a field that came later, so that
+older records are read too. Everything else is always there, and is missed when it is not. A picture is its
 `PictureRef`, never its bytes. The `run` of each reply goes to the top as `run.replies`, in the order in which the
 replies stand in the record, so that `del obj["run"]` leaves what two runs of one episode have in common.
 
@@ -259,7 +260,7 @@ _NEVER = object()
 
 def _field_codec(kind: type, field: dataclasses.Field[Any]) -> _Field:
     default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-    left_out = default if default in (None, "", (), {}) else _NEVER
+    left_out = default if default in (None, "", (), {}) or field.metadata.get("left_out") else _NEVER
     return _Field(field.name, _codec(typing.get_type_hints(kind)[field.name]), left_out)
 
 
@@ -276,7 +277,7 @@ class _DataclassCodec:
         obj: dict[str, object] = {}
         for field in self.fields:
             part = getattr(value, field.name)
-            if part or part != field.left_out:
+            if part != field.left_out:
                 obj[field.name] = _at(field.name, field.codec.encode, part, runs)
         if self.is_reply:
             runs.append(value.run)

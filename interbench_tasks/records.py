@@ -97,6 +97,8 @@ class ReplyRun:
     """Seconds in our own queue before sending."""
     retries: int = 0
     """Failed attempts before this reply."""
+    cached_input_tokens: int | None = None
+    """Of the input tokens, those that the server read from its own cache, which cost less; None where nobody tells."""
     from_ledger: bool = False
     started_at: float = 0.0
     """Unix time."""
@@ -219,7 +221,53 @@ class Verdict:
     score: float | None
     """On the rubric's scale; None unless scored."""
     label: str | None = None
-    raw_text: str = ""
+    reason: str = ""
+    """Why, in the judge's words."""
+    prompt: Message | None = None
+    """What the judge was asked; None for a panel's verdict, or where no model judged."""
+    reply: Reply | None = None
+    """The judge's whole reply; None for a panel's verdict, or where no model judged."""
+
+
+QuestionFormat = Literal["open", "mc", "tf"]
+"""`open`: judged; `mc`, `tf`: multiple choice and true or false, scored exactly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One of several questions of an episode, e.g. about the conversation that was played before it."""
+
+    id: str
+    """Unique in its episode."""
+    ability: str
+    """What it tests, e.g. `IE`."""
+    format: QuestionFormat = "open"
+    message: Message
+    """As asked, prompt included."""
+    text: str
+    """The question alone, for judges and reports."""
+    target: str
+    """Option letter where there are options, else the reference answer."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    items: tuple[str, ...] = ()
+    """What a complete answer names, one entry each."""
+    pictures: tuple[int, ...] = ()
+    """The pictures that a right answer names: 1-based, by their order in the conversation."""
+    should_refuse: bool = False
+    """True where nothing in the conversation holds the answer."""
+    evidence: tuple[int, ...] = ()
+    """0-based numbers of the user turns that hold the answer; empty where the data set does not say."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedTurn:
+    """One turn of a conversation as the data set has it."""
+
+    user: Message
+    reply: str | None = None
+    """The recorded reply; None where there is none."""
+    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +299,10 @@ class Episode:
     seed: what the leak guard's placebo is tried with; None where the data set has none."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further columns that the task YAML names under `columns.extra`."""
+    script: tuple[ScriptedTurn, ...] = ()
+    """The user turns that are replayed before the questions; empty where the protocol replays none."""
+    questions: tuple[Question, ...] = ()
+    """Asked after the script; empty where `question` is the only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +324,14 @@ class Turn:
     """None where the reply is not usable or there is nothing to verify."""
     feedback: Feedback | None = None
     """The feedback that this turn's user message carries; None in round 0."""
+    question: str | None = field(default=None, metadata={"left_out": True})
+    """Id of the question that it answers, where the episode has several."""
+    notes: Notes | None = field(default=None, metadata={"left_out": True})
+    """A notetaker's turn: the notes after it."""
+    verdicts: tuple[Verdict, ...] = field(default=(), metadata={"left_out": True})
+    """What each declared judge said of the reply, in the order of the YAML."""
+    verdict: Verdict | None = field(default=None, metadata={"left_out": True})
+    """What the panel says; None where nobody judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,14 +361,18 @@ class EpisodeRecord:
     cluster: str | None
     target: str
     options: Mapping[str, str]
+    questions: tuple[Question, ...] = field(default=(), metadata={"left_out": True})
+    """Those of the episode, where it has several."""
     system: str | None = None
     turns: tuple[Turn, ...] = ()
     ends: tuple[BranchEnd, ...] = ()
-    passes: int = 1
-    """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) were played."""
+    passes: int = field(default=1, metadata={"left_out": True})
+    """2 where the branches that need other episodes (mismatched feedback, a sample of right answers) had their turn."""
     status: Literal["finished", "failed", "skipped"] = "finished"
     """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
     stop_reason: str = ""
+    """E.g. `right`, `invalid`, `played`; `flip_played`, `flip_drawn`: a right answer that was drawn for the flip
+    sample, and was tried, or could not be."""
     error: str | None = None
     """Why it failed, redacted."""
     models: Mapping[str, str] = field(default_factory=dict)
@@ -321,6 +385,9 @@ class EpisodeRecord:
         total: dict[str, Usage] = {}
         for turn in self.turns:
             _add(total, turn.role, turn.reply)
+            for verdict in turn.verdicts:
+                if verdict.reply is not None:
+                    _add(total, "judge", verdict.reply)
         given = [turn.feedback for turn in self.turns] + [end.feedback for end in self.ends]
         for feedback in given:
             for reply in feedback.paid_for() if feedback is not None else ():

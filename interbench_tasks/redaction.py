@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
 import re
-from urllib.parse import quote
+from functools import lru_cache
+from urllib.parse import quote, quote_plus
 
 from interbench_tasks import settings
 
@@ -29,7 +33,15 @@ _BARE_VALUE = re.compile(
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<kept>(?<![A-Za-z])Bearer\s+)(?P<value>[A-Za-z0-9._~+/=-]{6,4000})", re.IGNORECASE)
-_IN_ADDRESS = re.compile(r"(?P<kept>://[^\s:/@]{0,100}:)(?P<value>[^\s:/@]{1,200})(?=@)")
+_IN_ADDRESS = re.compile(rf"(?P<kept>://[^\s:/@]{{0,100}}:){_NO_SECRET}(?P<value>[^\s/,]{{1,200}})(?=@)")
+_USER_IN_ADDRESS = re.compile(rf"(?P<kept>://){_NO_SECRET}(?P<value>[^\s:/@,]{{1,200}})(?=@)")
+"""Some services take a token in the user's place."""
+_IN_QUERY = re.compile(
+    rf"(?P<kept>[?&][\w.-]{{0,60}}?(?:key|sig|signature|auth|pwd|pass)=){_NO_SECRET}(?P<value>[^\s&#\"'<>]{{1,4000}})",
+    re.IGNORECASE,
+)
+_BREAK_HERE = r"(?:\s|\\[nrt])*+"
+_BREAKS = re.compile(r"\s|\\[nrt]")
 _KNOWN_SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{8,}|sk-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and those that copy them
@@ -39,21 +51,131 @@ _KNOWN_SHAPES = re.compile(
 )
 
 
+_NAMES_A_SECRET = re.compile(
+    r"(?:^|[_-])(?:(?:access|api|auth|private|secret|subscription)[_-]?key|secret|password|passwd|pwd|credentials?|auth"
+    r"|authorization|cookie|(?:access|api|auth|bearer|github|hf|id|refresh|session)[_-]?token)$"
+    r"|^(?:x[_-])?(?:key|token)$|apikey$",
+    re.IGNORECASE,
+)
+_AROUND_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]")
+_LONG = 8
+"""Characters from which a value is also looked for inside of words and in other spellings."""
+
+
 def redact(text: str) -> str:
     """The text with `[redacted]` for every secret; everything else stays as it is.
 
     Secrets are: the values of the environment's keys and tokens, values of names that end in api_key, token, secret,
-    password or authorization, bearer headers, passwords in addresses, and what has the shape of a known service's key.
+    password or authorization, bearer headers, user and password in addresses, keys in their query, and what has the
+    shape of a known service's key.
 
     >>> redact("model=judge-x,api_key=sk-test-0123456789abcdef,timeout=30")
     'model=judge-x,api_key=[redacted],timeout=30'
     """
-    for secret in settings.secret_values():
-        for form in {secret, quote(secret, safe=""), secret.replace("\\", "\\\\").replace('"', '\\"')}:
-            text = text.replace(form, MARK)
-    for pattern in (_QUOTED_VALUE, _BARE_VALUE, _BEARER, _IN_ADDRESS):
+    text = without_known_secrets(text)
+    for pattern in (_QUOTED_VALUE, _BARE_VALUE, _BEARER, _IN_ADDRESS, _USER_IN_ADDRESS, _IN_QUERY):
         text = pattern.sub(_without_value, text)
     return _KNOWN_SHAPES.sub(MARK, text)
+
+
+def without_known_secrets(text: str) -> str:
+    """The text without the values of the environment's keys and tokens, however they are written there.
+
+    Found are the value itself, escaped for JSON, Python, HTML or an address, in base64 (also inside of a longer text),
+    and broken over lines. A value of less than 8 characters is found as a word of its own only.
+    """
+    for secret in settings.secret_values():
+        if len(secret) < _LONG:
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", MARK, text)
+            continue
+        for form in _spellings(secret):
+            text = text.replace(form, MARK)
+        for core in _base64_cores(secret):
+            while core in text:
+                text = _without_base64(text, core)
+        text = _without_broken(text, secret)
+    return text
+
+
+def holds_a_secret(text: str) -> bool:
+    """Whether `redact` would change the text."""
+    return redact(text) != text
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether an option or header of that name holds a secret.
+
+    >>> [names_a_secret(name) for name in ("x-api-key", "Cookie", "hf_token", "max_tokens", "eos_token", "keyword")]
+    [True, True, True, False, False, False]
+    """
+    return bool(_NAMES_A_SECRET.search(name))
+
+
+def shown_cause(error: BaseException) -> BaseException | None:
+    """The error as a cause that a traceback may show: None where its text, or that of what led to it, holds a secret.
+
+    A traceback prints the whole chain, so a text that was redacted would stand there once more.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        if holds_a_secret(_text_of(link)):
+            return None
+        link = link.__cause__ or link.__context__
+    return error
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return f"{error} {error!r} {getattr(error, '__notes__', ())}"
+    except Exception:  # noqa: BLE001 - a stranger's error class may fail at its own text; then a traceback shows none
+        return ""
+
+
+@lru_cache(maxsize=256)
+def _spellings(secret: str) -> tuple[str, ...]:
+    """The ways in which a value may be written inside of another text, longest first."""
+    escaped = [json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]]
+    quoted = [quote(secret, safe=""), quote(secret, safe="/"), quote_plus(secret)]
+    found = {
+        secret,
+        *escaped,
+        *(json.dumps(text)[1:-1] for text in escaped),
+        html.escape(secret),
+        *quoted,
+        *(re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text) for text in quoted),
+    }
+    return tuple(sorted(found, key=lambda form: (-len(form), form)))
+
+
+@lru_cache(maxsize=256)
+def _base64_cores(secret: str) -> frozenset[str]:
+    """What stands in base64 for a value inside of a longer text: three ways, by where it begins, two alphabets."""
+    cores = set()
+    for shift, unsure in ((0, 0), (1, 2), (2, 3)):  # characters at the start that also depend on what comes before
+        data = b"\0" * shift + secret.encode("utf-8", "surrogatepass")
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(data).decode().rstrip("=")
+            cores.add(text[unsure : len(text) - (len(data) % 3 > 0)])
+    return frozenset(cores)
+
+
+def _without_base64(text: str, core: str) -> str:
+    """The text without the whole run of base64 in which `core` stands first."""
+    start = text.index(core)
+    end = start + len(core)
+    while start > 0 and _AROUND_BASE64.match(text[start - 1]):
+        start -= 1
+    while end < len(text) and _AROUND_BASE64.match(text[end]):
+        end += 1
+    return f"{text[:start]}{MARK}{text[end:]}"
+
+
+def _without_broken(text: str, secret: str) -> str:
+    """The text without the value where white space, plain or escaped, stands inside of it."""
+    plain = "".join(secret.split())
+    if plain not in _BREAKS.sub("", text):
+        return text
+    return re.sub(_BREAK_HERE.join(re.escape(character) for character in plain), MARK, text)
 
 
 def _without_value(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from interbench_tasks.errors import BackendError, near_miss
+from interbench_tasks.redaction import names_a_secret
 
 SHAPE = (
     "  expected: BACKEND:MODEL, BACKEND:MODEL@http://HOST:PORT/v1, each with options as ,KEY=VALUE\n"
@@ -20,6 +21,7 @@ _BACKEND = re.compile(r"[A-Za-z]\w*")
 _KEY = re.compile(r"[A-Za-z_][\w.\-]*")
 _ADDRESS = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _ADDRESS_WITHOUT_SCHEME = re.compile(r"@([\w.\-]+:\d+(?:/.*)?)$")
+_BEGINS_A_ROLE = re.compile(r"\s*[A-Za-z]\w*\s*(:|$)")
 _SECRETS = ("api_key", "apikey", "key", "token", "secret", "password")
 _PYTHON_WORDS: Mapping[str, bool | None] = {"True": True, "False": False, "None": None}
 
@@ -68,6 +70,21 @@ def role_words_from(text: str) -> RoleWords:
     return RoleWords(backend=backend, model=model, options=options)
 
 
+def several_role_words(text: str) -> list[str]:
+    """The words of several roles, as an environment variable lists them: a comma ends a role where a backend follows.
+
+    >>> several_role_words("openai:a,temperature=0,anthropic:b")
+    ['openai:a,temperature=0', 'anthropic:b']
+    """
+    roles: list[str] = []
+    for segment in _segments(text):
+        if roles and not _BEGINS_A_ROLE.match(segment):
+            roles[-1] += f",{segment}"
+        else:
+            roles.append(segment)
+    return [role.strip() for role in roles]
+
+
 def role_words_from_mapping(mapping: Mapping[str, object]) -> RoleWords:
     """The same words as a task YAML writes them: `{backend: openai, model: gpt-4o, temperature: 0}`.
 
@@ -113,19 +130,19 @@ def _option(segment: str, text: str) -> tuple[str, object]:
     if not equals or not _KEY.fullmatch(key):
         raise BackendError(f"cannot read the backend {_shown(text)}: {segment!r} is not KEY=VALUE\n{SHAPE}")
     _refuse_secret(key)
-    return key, _value(value)
+    return key, option_value(value)
 
 
 def _refuse_secret(key: str) -> None:
-    if key.lower() in _SECRETS:
+    if key.lower() in _SECRETS or names_a_secret(key):
         raise BackendError(
             f"'{key}' cannot be given here: keys come from the environment only\n"
             "  Set the backend's own variable (e.g. OPENAI_API_KEY), or name another one with api_key_env=NAME"
         )
 
 
-def _value(text: str) -> object:
-    """JSON where it is JSON, Python's True, False, None and .5 as well, else the text itself."""
+def option_value(text: str) -> object:
+    """An option's value: JSON where it is JSON, Python's True, False, None and .5 as well, else the text itself."""
     if text in _PYTHON_WORDS:
         return _PYTHON_WORDS[text]
     try:
@@ -154,5 +171,5 @@ def _segments(text: str) -> Iterator[str]:
 def _shown(text: str) -> str:
     """The words for an error message, without what may be a key."""
     names = "|".join(_SECRETS)
-    hidden = re.sub(rf"(?i)\b(({names})\s*=\s*)[^,]*", r"\1[hidden]", text)
+    hidden = re.sub(rf"(?i)\b([\w-]*({names})\s*=\s*)[^,]*", r"\1[hidden]", text)
     return repr(re.sub(r"://[^/@\s]*@", "://[hidden]@", hidden))

@@ -134,6 +134,10 @@ def _json_row(file: Path, number: int, line: str) -> Mapping[str, Any]:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise DataError(f"{file}, line {number}: no valid JSON: {error}") from error
+    except ValueError as error:  # Python reads no whole number of more than 4,300 digits
+        raise DataError(f"{file}, line {number}: a number has too many digits; put it in quotes") from error
+    except RecursionError as error:
+        raise DataError(f"{file}, line {number}: lists or objects are nested too deeply") from error
     if not isinstance(row, dict):
         raise DataError(f"{file}, line {number}: a row must be an object, got {type(row).__name__}")
     return row

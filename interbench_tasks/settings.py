@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import platformdirs
 
 KNOWN_VARIABLES = {
-    "INTERBENCH_PROVIDER": "backend of the role provider, e.g. openai:gpt-4o-2024-08-06",
+    "INTERBENCH_PROVIDER": "backend of the role provider, e.g. openai:gpt-4o-2024-08-06; several: comma separated",
     "INTERBENCH_JUDGES": "comma separated backends of the role judge",
     "INTERBENCH_NOTETAKER": "backend of the role notetaker",
     "INTERBENCH_DATA": "JSONL or parquet file that the *_local tasks read",
     "INTERBENCH_RUNS": "folder for run folders where the harness got no --output_path",
     "INTERBENCH_LEDGER": "folder of the ledger, or 'off'",
+    "INTERBENCH_PRICES": "file with prices of models, in USD per million tokens",
+    "INTERBENCH_MAX_COST": "USD that a command may cost; no new episode starts after that",
+    "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
+    "INTERBENCH_MAX_CALLS": "requests that a command may make, failed attempts included",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
+    "INTERBENCH_STATUS": "file in which a run notes what becomes of it; set by `interbench run`",
     "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
     "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
 }
@@ -55,6 +61,16 @@ def ledger_folder() -> Path | None:
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_data_dir("interbench")) / "ledger"
 
 
+def prices_file() -> str | None:
+    """The user's own file of prices: INTERBENCH_PRICES."""
+    return variable("INTERBENCH_PRICES")
+
+
+def limit_variable(limit: str) -> str:
+    """The environment variable of a limit, e.g. INTERBENCH_MAX_COST for `max_cost`."""
+    return f"INTERBENCH_{limit.upper()}"
+
+
 def progress_wanted() -> bool:
     """False where INTERBENCH_PROGRESS is `off`."""
     return (variable("INTERBENCH_PROGRESS") or "").lower() != "off"
@@ -70,14 +86,62 @@ def unknown_variables() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("INTERBENCH_") and name not in KNOWN_VARIABLES)
 
 
+_key_variables: set[str] = set()  # names, never values; a backend and a log line share no object to keep them in
+_SECRET_NAME = re.compile(
+    r"API_?KEY|ACCESS_?KEY|SECRET|PASSWORD|PASSWD|(?:_|^)(?:KEY|PASS|PAT)$|TOKEN(?!IZER|S$|_PATH$|_FILE$)",
+    re.IGNORECASE,
+)
+_NO_KEYS = frozenset(("dummy", "empty", "local", "none", "null", "ollama", "test", "token", "unused"))
+"""What people write where a server of their own wants some key."""
+_LEAST_FOUND = 8
+_LEAST_USED = 4
+
+
+def key_variable(name: str) -> str | None:
+    """As `variable`, for one that holds a key or a secret header: from now on redaction knows it, whatever its name."""
+    _key_variables.add(name)
+    return variable(name)
+
+
 def secret_values() -> list[str]:
-    """The values of all variables that look like keys or tokens, longest first, for redaction; never shown."""
-    words = ("API_KEY", "TOKEN", "SECRET", "PASSWORD")
-    found = {v for k, v in os.environ.items() if any(w in k.upper() for w in words) and len(v) >= 8}
-    return sorted(found, key=len, reverse=True)
+    """What must be shown nowhere, longest first: the values of variables that hold keys or tokens.
+
+    A variable counts by its name (from 8 characters), or because a backend read its key from it (from 4 characters,
+    unless the value is a word like `none`).
+    """
+    found = {value.strip() for name, value in os.environ.items() if _holds_a_secret(name, value.strip())}
+    found |= {bare for value in found if len(bare := bare_secret(value)) >= _LEAST_FOUND}
+    return sorted(found, key=lambda value: (-len(value), value))
+
+
+def bare_secret(value: str) -> str:
+    """The value of a header without its scheme.
+
+    >>> bare_secret("Bearer abc"), bare_secret("abc")
+    ('abc', 'abc')
+    """
+    scheme, _, rest = value.partition(" ")
+    return rest.strip() if scheme in ("Basic", "Bearer", "Token") else value
+
+
+def _holds_a_secret(name: str, value: str) -> bool:
+    if name in _key_variables:
+        return len(value) >= _LEAST_USED and value.lower() not in _NO_KEYS
+    return len(value) >= _LEAST_FOUND and not name.startswith("INTERBENCH_") and bool(_SECRET_NAME.search(name))
 
 
 def environment_without_secrets() -> dict[str, str]:
     """The environment for a child process that needs no keys: all of it but what `secret_values` knows."""
     secrets = set(secret_values())
-    return {name: value for name, value in os.environ.items() if value not in secrets}
+    return {name: value for name, value in os.environ.items() if value.strip() not in secrets}
+
+
+def status_file() -> Path | None:
+    """Where a run notes what becomes of it; None where nobody asked for it."""
+    chosen = variable("INTERBENCH_STATUS")
+    return Path(chosen) if chosen else None
+
+
+def environment_with_status(path: Path) -> dict[str, str]:
+    """The environment for a run that notes what becomes of it in `path`."""
+    return {**os.environ, "INTERBENCH_STATUS": str(path)}

@@ -10,11 +10,12 @@ from typing import Any
 
 import yaml
 
-from interbench_tasks.config import TASK_KEYS, CommonOptions, TaskOptions, config_from_file, task_options_from
+from interbench_tasks.config import TASK_KEYS, CommonOptions, TaskOptions, task_options_from
 from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem
 from interbench_tasks.items import ItemReader, named_columns
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
+from interbench_tasks.yaml_files import config_from_file
 
 TASK_CLASS = "!function interbench_tasks.harness.task.InteractiveTask"
 TASK_LINE = re.compile(r"^task:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)  # a group's `task:` is a list on the next lines

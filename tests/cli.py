@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -24,17 +25,22 @@ class Finished:
 
 def run(*command: str | Path, cwd: Path | None = None, timeout_s: float = 300, **environment: str) -> Finished:
     """Run a command; the environment is the test's own plus what is given."""
-    done = subprocess.run(
+    process = subprocess.Popen(
         [str(word) for word in command],
         cwd=cwd,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=timeout_s,
-        check=False,
+        start_new_session=True,
     )
-    return Finished(done.returncode, done.stdout)
+    try:
+        output, _ = process.communicate(timeout=timeout_s)
+    except BaseException:  # Ctrl-C too: ranks that wait for each other must not outlive the test
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return Finished(process.returncode, output)
 
 
 def lmms_eval(*arguments: str | Path, **more: Any) -> Finished:

@@ -11,10 +11,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from interbench_tasks.cli import app
-from interbench_tasks.config import config_from_file, task_options_from
+from interbench_tasks.config import task_options_from
 from interbench_tasks.items import ItemReader
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.task_files import data_of
+from interbench_tasks.yaml_files import config_from_file
 
 TEXT = datasets.Value("string")
 MATHVERSE_FEATURES = {

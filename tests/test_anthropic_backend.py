@@ -26,7 +26,7 @@ from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.offers import interbench_backends
 from interbench_tasks.records import Episode, GenerationSettings, Message, PictureRef, Reply, Usage
-from interbench_tasks.role_words import role_words_from
+from interbench_tasks.role_words import role_words_from, several_role_words
 from tests.cli import lmms_eval, metrics, records
 from tests.planted import assert_metrics, expected_of
 from tests.servers.anthropic_server import (
@@ -185,7 +185,7 @@ def test_a_variable_that_was_named_must_be_set(monkeypatch: pytest.MonkeyPatch) 
         ({"max_retries": -1}, "max_retries = -1"),
         ({"timeout_s": 0}, "timeout_s = 0"),
         ({"temperature": "warm"}, "temperature = 'warm'"),
-        ({"top_p": 1.5}, "top_p = 1.5 must be a number of at least 0 and at most 1"),
+        ({"top_p": 1.5}, "top_p = 1.5 must be a finite number of at least 0 and at most 1"),
         ({"max_new_tokens": None}, "the API always needs a limit"),
         ({"extra_body": [1]}, "extra_body must be a mapping"),
         ({"extra_body": {"system": "x"}}, "'system' is made from the call"),
@@ -776,7 +776,9 @@ def test_every_backend_that_the_readme_names_can_be_made_with_just_its_key(monke
         monkeypatch.setenv(name, "key-of-a-test")
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"(?:model|INTERBENCH_PROVIDER)=((?:openai|anthropic):\S+)", text)
-    made = [interbench_backends()[w.backend](w.model, **w.options) for w in map(role_words_from, named)]
+    each = [role_words_from(words) for several in named for words in several_role_words(several.rstrip("`."))]
+    options = [{key: value for key, value in words.options.items() if key != "name"} for words in each]
+    made = [interbench_backends()[w.backend](w.model, **own) for w, own in zip(each, options, strict=True)]
     assert {"anthropic:claude-sonnet-5-5", "openai:gemini-2.0-flash"} <= {backend.name for backend in made}
     assert any("@https://generativelanguage.googleapis.com/v1beta/openai " in backend.fingerprint for backend in made)
 

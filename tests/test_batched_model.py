@@ -55,6 +55,7 @@ def test_sampling_follows_the_temperature():
         ("", "empty", ""),
         ("[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "error", ""),
         ("[LMMS_EVAL_BUDGET_EXCEEDED]", "error", ""),
+        ('Error: can only concatenate str (not "NoneType") to str', "empty", ""),  # async_openai, `content: null`
         (" \n[LMMS_EVAL_REQUEST_FAILED after 3 retries] x", "error", ""),
         (GenerationResult(text="B"), "ok", "B"),
     ],

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from interbench_tasks.config import (
-    Role,
-    backend_from,
-    config_from_file,
-    generation_settings_from,
-    task_options_from,
-)
+from interbench_tasks.config import task_options_from
 from interbench_tasks.errors import BackendError, ConfigError
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.role_words import role_words_from
 from interbench_tasks.task_files import own_tasks
+from interbench_tasks.task_roles import Role, backend_from
+from interbench_tasks.yaml_files import config_from_file
 
 OFFERS = offers_from(build_plugin_manager())
 GOOD = {
@@ -58,7 +55,7 @@ def test_a_good_block_becomes_typed_options():
     assert options.metrics == "feedback_loop"
     assert options.version == "1.2"
     assert options.receiver_settings.max_new_tokens == 64
-    assert options.roles["provider"].words.model == "helper"
+    assert options.roles["provider"][0].words.model == "helper"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +121,7 @@ def test_a_password_in_a_bad_address_is_not_shown(monkeypatch):
 
 
 def test_a_missing_key_is_a_matter_of_the_machine_that_runs():
-    assert options_of(config(roles={"provider": "openai:gpt-4o"})).roles["provider"].words.model == "gpt-4o"
+    assert options_of(config(roles={"provider": "openai:gpt-4o"})).roles["provider"][0].words.model == "gpt-4o"
 
 
 def test_top_level_keys_that_the_harness_would_ignore_are_refused():
@@ -164,14 +161,14 @@ def test_a_missing_block_is_one_clear_sentence(metadata):
 
 def test_the_environment_overrides_a_role_and_errors_name_the_variable(monkeypatch):
     monkeypatch.setenv("INTERBENCH_PROVIDER", "simulated:other,solve=1")
-    assert options_of(config()).roles["provider"].words.model == "other"
+    assert options_of(config()).roles["provider"][0].words.model == "other"
     monkeypatch.setenv("INTERBENCH_PROVIDER", "nonsense:other")
     assert "INTERBENCH_PROVIDER = 'nonsense'" in error_of(config())
 
 
 def test_a_roles_generation_settings_are_told_from_its_backends_options():
     role = options_of(config(roles={"provider": {"backend": "simulated", "model": "m", "temperature": 0.5, "seed": 3}}))
-    provider = role.roles["provider"]
+    [provider] = role.roles["provider"]
     assert provider.settings.temperature == 0.5
     assert provider.words.options == {"seed": 3}
 

@@ -267,14 +267,6 @@ def test_what_ends_a_program_is_not_swallowed_in_a_batch(error):
     assert not [thread for thread in threading.enumerate() if thread.name == "interbench-engine"]
 
 
-def test_a_script_that_ends_the_program_does():
-    async def play(one):
-        raise SystemExit(3)
-
-    with pytest.raises(SystemExit):
-        play_all(quiet(), episodes(2), play)
-
-
 def test_a_generator_of_episodes_is_closed_when_the_run_stops():
     closed = threading.Event()
 

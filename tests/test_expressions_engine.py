@@ -40,6 +40,10 @@ class Roles:
     receiver: RoleClient
     provider: RoleClient
 
+    @property
+    def providers(self) -> dict[str, RoleClient]:
+        return {"": self.provider}
+
 
 def expression(index: int) -> tuple[str, str]:
     """(target, the same in another notation); every second one needs math-verify."""

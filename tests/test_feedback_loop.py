@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from interbench_tasks import EpisodeRecord, Feedback, Message, Parts, history
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
-from interbench_tasks.runs.play import failures_of
+from interbench_tasks.runs.keeper import failures_of
 from tests.testing import (
     Asked,
     AskedHint,

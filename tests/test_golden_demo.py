@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from interbench_tasks.backends.simulated import SimulatedBackend
-from interbench_tasks.config import config_from_file, task_options_from
+from interbench_tasks.config import task_options_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.record_json import record_to_json
 from interbench_tasks.runs.folder import read_json, read_records
-from interbench_tasks.runs.play import PlayedRun, RunPlan, play_run
+from interbench_tasks.runs.plan import RunPlan
+from interbench_tasks.runs.play import PlayedRun, play_run
 from interbench_tasks.runs.score import metrics_from
 from interbench_tasks.task_files import data_of, own_tasks
+from interbench_tasks.yaml_files import config_from_file
 
 
 def no_harness(role):

@@ -125,8 +125,8 @@ def test_tags_in_a_summary_are_not_cut_out(tmp_path):
 
 @pytest.mark.parametrize("result", ["", None, "{}", "[]", "not json", '{"doc_id": 1}', 7])
 def test_an_odd_result_never_loses_the_other_tasks(tmp_path, result):
-    from interbench_tasks.config import config_from_file
     from interbench_tasks.harness.task import InteractiveTask
+    from interbench_tasks.yaml_files import config_from_file
 
     config = config_from_file(write_task(tmp_path, question_rows(1)))
     task = InteractiveTask(config=config)
@@ -134,8 +134,8 @@ def test_an_odd_result_never_loses_the_other_tasks(tmp_path, result):
 
 
 def test_a_summary_that_the_metrics_cannot_read_is_told_and_not_raised(tmp_path):
-    from interbench_tasks.config import config_from_file
     from interbench_tasks.harness.task import InteractiveTask
+    from interbench_tasks.yaml_files import config_from_file
 
     task = InteractiveTask(config=config_from_file(write_task(tmp_path, question_rows(1))))
     row = task.process_results({}, ['{"doc_id": 0, "repeat": 0}'])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from interbench_tasks.metrics.intervals import (
+    Contrast,
     Estimate,
     Interval,
     Ratio,
@@ -17,7 +18,9 @@ from interbench_tasks.metrics.intervals import (
     agresti_min,
     cluster_bootstrap,
     estimates_from_ratios,
+    newcombe,
     paired_difference,
+    student,
     wilson,
 )
 
@@ -26,6 +29,10 @@ def ratio(values, counted=None, **fields):
     values = np.asarray(values, dtype=np.int64)
     counted = np.ones(len(values), dtype=bool) if counted is None else np.asarray(counted, dtype=bool)
     return Ratio(values=values, counted=counted, **fields)
+
+
+def graded(values):
+    return Ratio(values=np.asarray(values, dtype=float), counted=np.ones(len(values), dtype=bool), graded=True)
 
 
 def one(values, clusters, **fields):
@@ -101,6 +108,56 @@ def test_agresti_min_is_antisymmetric_and_stays_in_range():
 def test_agresti_min_refuses_impossible_counts(plus, minus, n):
     with pytest.raises(ValueError, match="agresti_min: need"):
         agresti_min(plus, minus, n)
+
+
+# --- Newcombe
+
+
+@pytest.mark.parametrize(
+    ("counts", "low", "high"),
+    [  # Newcombe (1998), Table II, method 10: rows (a) to (h)
+        ((56, 70, 48, 80), 0.0524, 0.3339),
+        ((9, 10, 3, 10), 0.1705, 0.8090),
+        ((6, 7, 2, 7), 0.0582, 0.8062),
+        ((5, 56, 0, 29), -0.0381, 0.1926),
+        ((0, 10, 0, 20), -0.1611, 0.2775),
+        ((0, 10, 0, 10), -0.2775, 0.2775),
+        ((10, 10, 0, 20), 0.6791, 1.0000),
+        ((10, 10, 0, 10), 0.6075, 1.0000),
+    ],
+)
+def test_newcombe_equals_the_papers_table(counts, low, high):
+    assert tuple(round(end, 4) for end in newcombe(*counts)) == (low, high)
+
+
+def test_newcombe_is_made_of_two_wilson_intervals_also_for_fractions():
+    for k, n, j, m in [(3, 9, 2, 5), (1.5, 4, 0.25, 7)]:
+        one, other, d = wilson(k, n), wilson(j, m), k / n - j / m
+        low = d - math.hypot(k / n - one.low, other.high - j / m)
+        high = d + math.hypot(one.high - k / n, j / m - other.low)
+        assert newcombe(k, n, j, m) == pytest.approx((low, high), abs=1e-12)
+    assert newcombe(3, 9, 2, 5, level=0.5).low > newcombe(3, 9, 2, 5).low
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 1, 2), (1, 2, 0, 0), (3, 2, 0, 1), (0, 1, -1, 2)])
+def test_newcombe_refuses_impossible_counts(counts):
+    with pytest.raises(ValueError, match=f"got {counts[0]}/{counts[1]} and {counts[2]}/{counts[3]}"):
+        newcombe(*counts)
+
+
+# --- Student's t
+
+
+def test_student_equals_a_table_of_t():
+    # 2.262 is the 97.5% point of t with 9 degrees of freedom.
+    assert student(0.5, 0.2, 10) == pytest.approx((0.5 - 2.262 * 0.2 / 10**0.5, 0.5 + 2.262 * 0.2 / 10**0.5), abs=1e-4)
+
+
+def test_student_stays_in_range_and_one_value_tells_nothing():
+    assert student(0.9, 0.4, 3) == (pytest.approx(0.0), 1.0)
+    assert student(0.3, 0.0, 1) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="got 0"):
+        student(0.3, 0.1, 0)
 
 
 # --- cluster bootstrap
@@ -217,6 +274,100 @@ def test_unscored_and_bounds_pass_through():
     assert (found.value, found.n, found.count, found.unscored, found.bounds) == (0.5, 2, 1, 2, (0.25, 0.75))
 
 
+# --- means of fractions
+
+
+def test_a_mean_of_fractions_gets_t_or_the_bootstrap():
+    values = [0.25, 0.5, 1.0, 0.25]
+    found = estimates_from_ratios({"m": graded(values)}, list("abcd"))["m"]
+    assert (found.value, found.n, found.count, found.method) == (0.5, 4, None, "t")
+    assert found.ci95 == pytest.approx(student(0.5, float(np.std(values, ddof=1)), 4))
+    clustered = estimates_from_ratios({"m": graded(values)}, list("aabc"))["m"]
+    assert clustered.method == "cluster_bootstrap"
+    assert clustered.ci95 == cluster_bootstrap(np.array(values), np.ones(4), list("aabc"))
+
+
+def test_equal_fractions_leave_nothing_to_be_unsure_of():
+    for clusters in (list("abc"), list("aab"), list("aaa")):
+        found = estimates_from_ratios({"m": graded([1 / 3] * 3)}, clusters)["m"]
+        assert (found.value, found.ci95, found.method) == (pytest.approx(1 / 3), (1 / 3, 1 / 3), "constant")
+
+
+def test_equal_clusters_of_different_fractions_count_as_one_value_each():
+    values = [1 / 3, 1 / 7, 1 / 7, 1 / 3, 1 / 3, 1 / 7]
+    found = estimates_from_ratios({"m": graded(values)}, list("aabbcc"))["m"]
+    assert found.method == "t_by_cluster"
+    assert found.ci95 == pytest.approx(student(5 / 21, float(np.std(values, ddof=1)), 3))
+    assert estimates_from_ratios({"m": graded(values)}, ["a"] * 6)["m"].ci95 == (0.0, 1.0)
+
+
+def test_a_mean_of_fractions_is_the_same_for_any_order():
+    values = np.random.default_rng(0).choice([1 / 3, 1 / 4, 1 / 7, 1 / 9], 200)
+    first = estimates_from_ratios({"m": graded(values)}, [str(i) for i in range(200)])["m"]
+    other = estimates_from_ratios({"m": graded(values[::-1])}, [str(i) for i in range(200)])["m"]
+    assert first == other
+
+
+# --- contrasts
+
+
+def contrast(first, second, clusters, **fields):
+    """The difference of two proportions; None in a column: not counted."""
+    sides = {}
+    for name, column in (("one", first), ("other", second)):
+        counted = [value is not None for value in column]
+        sides[name] = ratio([value or 0 for value in column], counted, **fields.get(name, {}))
+    return estimates_from_ratios(sides, clusters, contrasts={"c": Contrast(first="one", second="other")}).get("c")
+
+
+N = None
+
+
+def test_a_contrast_of_independent_rows_gets_newcombe():
+    found = contrast([1, 1, 0, N, N], [N, N, N, 0, 1], list("abcde"))
+    assert (found.value, found.n, found.unscored, found.bounds) == (pytest.approx(2 / 3 - 1 / 2), 5, 0, None)
+    assert (found.method, found.ci95, found.count) == ("newcombe", newcombe(2, 3, 1, 2), None)
+
+
+def test_a_contrast_whose_sides_share_clusters_gets_the_bootstrap_of_the_difference():
+    first, second = [1, N, 0, N, 1, N, 1, N], [N, 0, N, 1, N, 1, N, 0]
+    clusters = list("aabbccdd")
+    found = contrast(first, second, clusters)
+    draws = np.random.default_rng(0).integers(0, 4, size=(10_000, 4))
+    one, other = np.array([1, 0, 1, 1]), np.array([0, 1, 1, 0])
+    expected = np.quantile(one[draws].mean(axis=1) - other[draws].mean(axis=1), [0.025, 0.975])
+    assert (found.value, found.method) == (0.25, "cluster_bootstrap")
+    assert found.ci95 == pytest.approx(tuple(expected))
+
+
+def test_draws_that_miss_one_side_are_skipped():
+    found = contrast([1, 0, 1, 0, 1, N], [N, N, N, N, N, 1], ["a", "b", "b", "c", "c", "d"])
+    assert found.method == "cluster_bootstrap"
+    assert -1 <= found.ci95.low < found.ci95.high <= 0
+
+
+def test_where_all_clusters_agree_each_side_counts_its_clusters():
+    found = contrast([1, N, 1, N, 1, N], [N, 0, N, 0, N, 0], list("aabbcc"))
+    assert (found.value, found.method, found.ci95) == (1.0, "newcombe_by_cluster", newcombe(3, 3, 0, 3))
+    found = contrast([1, 1, 1, 1, N, N], [N, N, N, N, 0, 0], list("aabbcc"))
+    assert (found.value, found.method, found.ci95) == (1.0, "newcombe_by_cluster", newcombe(2, 2, 0, 1))
+    found = contrast([0, 0, 0, N], [N, N, N, 0], list("aabc"))
+    assert (found.method, found.ci95) == ("newcombe_by_cluster", newcombe(0, 2, 0, 1))
+
+
+def test_a_contrast_knows_the_extremes_of_both_sides():
+    found = contrast([1, N], [N, 0], ["a", "b"], one={"unscored": 2, "bounds": Interval(1 / 3, 1)})
+    assert (found.unscored, found.bounds) == (2, (1 / 3, 1))
+    both = {"one": {"unscored": 1, "bounds": Interval(0.5, 1)}, "other": {"unscored": 1, "bounds": Interval(0, 0.5)}}
+    found = contrast([1, N], [N, 0], ["a", "b"], **both)
+    assert (found.unscored, found.bounds) == (2, (0, 1))
+
+
+def test_a_contrast_without_one_of_its_sides_is_absent():
+    assert contrast([1, 0], [N, N], ["a", "b"]) is None
+    assert contrast([N, N], [1, 0], ["a", "b"]) is None
+
+
 # --- paired_difference
 
 
@@ -291,3 +442,80 @@ def test_on_clustered_pairs_the_bootstrap_covers_the_planted_difference():
         detail - simple, np.ones_like(detail)
     )
     assert 0.92 <= np.mean([i.low <= 0.1 <= i.high for i in bootstrapped]) <= 0.97
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "m", "q"), [(60, 0.3, 40, 0.1), (40, 0.5, 25, 0.5), (100, 0.05, 50, 0.2), (30, 0.9, 30, 0.6)]
+)
+def test_on_independent_rows_newcombe_covers_the_planted_contrast(n, p, m, q):
+    ways = [
+        np.array([math.comb(size, k) * rate**k * (1 - rate) ** (size - k) for k in range(size + 1)])
+        for size, rate in ((n, p), (m, q))
+    ]
+    chances = np.outer(*ways)  # exact, but for outcomes that are as good as impossible
+    inside = 0.0
+    for k, j in np.argwhere(chances > 1e-6):
+        low, high = newcombe(k, n, j, m)
+        inside += chances[k, j] if low <= p - q <= high else 0.0
+    assert 0.93 <= inside <= 0.98
+
+
+def clustered_contrasts(seeds: int, clusters: int, rows: int, *, shared: float, mixed: bool) -> dict[str, Ratio]:
+    """Tables of one run each: some rows are in the first set, some in the second.
+
+    The planted rates are 0.5 and 0.2. `shared` in (0, 1): how alike the rows of a cluster are. `mixed`: every cluster
+    has rows of both sets, else a cluster belongs to one of them.
+    """
+    random = np.random.default_rng(11)
+    strength = 1 / shared - 1
+    of_cluster = random.beta(0.5 * strength, 0.5 * strength, size=(seeds, clusters, 1))
+    kind = random.choice(3, p=[0.4, 0.25, 0.35], size=(seeds, clusters, rows if mixed else 1))
+    kind = np.broadcast_to(kind, (seeds, clusters, rows))
+    hits = random.random(kind.shape) < np.where(kind == 1, 0.4 * of_cluster, of_cluster)
+    tables = {}
+    for seed in range(seeds):
+        for side, name in ((0, "one"), (1, "other")):
+            counted = kind[seed].ravel() == side
+            tables[f"{name} {seed}"] = Ratio(values=(hits[seed].ravel() & counted).astype(np.int64), counted=counted)
+    return tables
+
+
+@pytest.mark.parametrize("mixed", [True, False])
+def test_on_clustered_rows_the_bootstrap_covers_the_planted_contrast(mixed):
+    seeds = 400
+    ratios = clustered_contrasts(seeds, clusters=150, rows=5, shared=0.4, mixed=mixed)
+    pairs = {str(seed): Contrast(first=f"one {seed}", second=f"other {seed}") for seed in range(seeds)}
+    found = estimates_from_ratios(ratios, [str(i // 5) for i in range(750)], contrasts=pairs, draws=1000)
+    estimates = [found[str(seed)] for seed in range(seeds)]
+    assert {estimate.method for estimate in estimates} == {"cluster_bootstrap"}
+    assert np.mean([e.value for e in estimates]) == pytest.approx(0.3, abs=0.01)
+    assert 0.92 <= np.mean([e.ci95.low <= 0.3 <= e.ci95.high for e in estimates]) <= 0.98
+    sides = [(ratios[f"one {seed}"], ratios[f"other {seed}"]) for seed in range(seeds)]
+    naive = [newcombe(a.count, a.n, b.count, b.n) for a, b in sides]
+    covered = np.mean([i.low <= 0.3 <= i.high for i in naive])
+    assert mixed or covered < 0.85, "rows that were taken for independent claim too much"
+
+
+def test_on_clusters_a_difference_of_arms_covers_what_was_planted():
+    """The table's own way: 300 runs, 120 problems of 5 versions, arms of one receiver."""
+    right = correlated_hits(seeds=300, clusters=120, rows=5, rate=0.5, correlation=0.3).reshape(300, 600)
+    kept = np.random.default_rng(12).random(right.shape) < 0.7
+    lucky = np.random.default_rng(13).random(right.shape) < 0.1
+    placebo = np.where(right == 1, kept, lucky).astype(np.int64)  # 0.5 * 0.7 + 0.5 * 0.1 = 0.4
+    ratios = {str(seed): ratio(right[seed] - placebo[seed], paired=True) for seed in range(300)}
+    found = estimates_from_ratios(ratios, [str(i // 5) for i in range(600)], draws=1000)
+    assert 0.92 <= np.mean([e.ci95.low <= 0.1 <= e.ci95.high for e in found.values()]) <= 0.98
+
+
+def test_on_clusters_the_mean_of_fractions_is_covered():
+    """Problems of one data set have 3 to 5 options; their versions have as many."""
+    random = np.random.default_rng(14)
+    floors = np.array([1 / 2, 1 / 3, 1 / 4])[random.choice(3, p=[0.2, 0.5, 0.3], size=(300, 100, 1))]
+    true = 0.2 / 2 + 0.5 / 3 + 0.3 / 4
+    ratios = {}
+    for seed in range(300):
+        counted = random.random((100, 4)).ravel() < 0.5
+        values = np.where(counted, np.repeat(floors[seed], 4, axis=1).ravel(), 0.0)
+        ratios[str(seed)] = Ratio(values=values, counted=counted, graded=True)
+    found = estimates_from_ratios(ratios, [str(i // 4) for i in range(400)], draws=1000)
+    assert 0.92 <= np.mean([e.ci95.low <= true <= e.ci95.high for e in found.values()]) <= 0.98

@@ -49,13 +49,14 @@ def test_show_tells_what_is_there_and_what_it_saved(folder, words):
     assert "schema version 2, stored 2" in text
     rows = table(text)
     assert rows["model"] == [
-        *("replies", "size", "finish reasons", "tokens in", "tokens out", "hits", "saved in", "saved out")
+        *("replies", "size", "finish reasons", "tokens in", "tokens out", "hits", "saved in", "saved out", "saved USD")
     ]
     assert rows[GPT][0] == "4"
-    assert rows[GPT][2:] == ["length 2, stop 2, (2 empty)", "3,248", "20", "2", "1,624", "10"]
-    assert rows[QWEN][2:] == ["unknown 2", "unknown", "unknown", "0", "0", "0"]
+    assert rows[GPT][2:] == ["length 2, stop 2, (2 empty)", "3,248", "20", "2", "1,624", "10", "0.00"]
+    assert rows[QWEN][2:] == ["unknown 2", "unknown", "unknown", "0", "0", "0", "no price"]
     assert rows["all"][0] == "7"
-    assert rows["all"][3:] == ["4,060+", "25+", "2", "1,624", "10"]
+    assert rows["all"][3:] == ["4,060+", "25+", "2", "1,624", "10", "0.00+"]
+    assert "USD at list prices" in text
     assert "+ tokens are unknown for 2 replies and 0 hits" in text
 
 
@@ -82,6 +83,14 @@ def test_show_names_what_was_set_aside(folder):
 def test_a_price_function_gives_a_column_of_money(folder):
     text = overview_text(overview(folder), lambda model, saved: saved.input_tokens / 1000 if model == GPT else None)
     assert (table(text)["model"][-1], table(text)[GPT][-1], table(text)[QWEN][-1]) == ("saved USD", "1.62", "no price")
+
+
+def test_the_users_prices_count_and_all_is_the_sum_of_what_is_known(folder, tmp_path, monkeypatch):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text(f'"{GPT}": {{input: 1000, output: 0}}\n')
+    monkeypatch.setenv("INTERBENCH_PRICES", str(prices))
+    rows = table(interbench("ledger")[1])
+    assert (rows[GPT][-1], rows[QWEN][-1], rows["all"][-1]) == ("1.62", "no price", "1.62+")
 
 
 def test_prune_only_shows_with_dry_run(folder):

@@ -9,11 +9,11 @@ import datasets
 import pytest
 
 from interbench_tasks.choices_in_text import choices_in_text
-from interbench_tasks.config import config_from_file
 from interbench_tasks.errors import DataError
 from interbench_tasks.harness.models import InterbenchSimulated
 from interbench_tasks.images import Picture
 from interbench_tasks.task_files import own_tasks
+from interbench_tasks.yaml_files import config_from_file
 from tests.cli import lmms_eval, metrics, records
 from tests.harness_fakes import evaluate, records_of
 from tests.published_rows import (

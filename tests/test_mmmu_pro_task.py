@@ -10,7 +10,6 @@ import pytest
 
 from interbench_tasks import Message
 from interbench_tasks.backends.chat_bodies import chat_messages
-from interbench_tasks.config import config_from_file
 from interbench_tasks.errors import DataError, PictureError
 from interbench_tasks.harness.batched_model import text_of
 from interbench_tasks.harness.models import InterbenchSimulated
@@ -18,6 +17,7 @@ from interbench_tasks.images import Picture, picture_from
 from interbench_tasks.picture_grid import LABEL_HEIGHT, MARGIN, picture_grid
 from interbench_tasks.pictures_in_text import numbered_texts, placed
 from interbench_tasks.task_files import own_tasks
+from interbench_tasks.yaml_files import config_from_file
 from tests.harness_fakes import ChatModel, evaluate, records_of
 from tests.published_rows import (
     COLOURS,

@@ -43,6 +43,9 @@ IMPLAUSIBLE = {
 class Options:
     arms: list[str] = field(default_factory=lambda: ["detail", "simple"])
     max_rounds: int = 1
+    providers: tuple[str, ...] = ()
+    flip_sample: int = 0
+    leak_guard: str = "observe"
 
 
 METRICS = FeedbackLoopMetrics(Options())

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import base64
+import html
+import json
 import time
+from urllib.parse import quote, quote_plus
 
 import pytest
 
-from interbench_tasks.redaction import MARK, redact
+from interbench_tasks import settings
+from interbench_tasks.redaction import MARK, names_a_secret, redact, shown_cause
 
 
 @pytest.mark.parametrize(
@@ -76,4 +81,142 @@ def test_a_short_value_in_the_environment_does_not_eat_the_text(monkeypatch):
 def test_a_long_text_is_redacted_in_linear_time(piece):
     started = time.process_time()
     redact(piece * (200_000 // len(piece)))
+    assert time.process_time() - started < 5
+
+
+# --- keys of the environment, however they are written ----------------------------------------------------------
+
+KEY = "aZ3/bY4+cX5=\"dW6'eV7&fU8%gT9"
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        KEY,
+        quote(KEY, safe=""),
+        quote(KEY),
+        quote_plus(KEY),
+        quote(KEY, safe="").replace("%2F", "%2f").replace("%2B", "%2b").replace("%3D", "%3d"),
+        json.dumps(KEY),
+        json.dumps(json.dumps(KEY)),
+        repr(KEY),
+        html.escape(KEY),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(f":{KEY}".encode()).decode(),
+        base64.b64encode(f"user:{KEY}".encode()).decode(),
+        base64.urlsafe_b64encode(f"ab{KEY}cd".encode()).decode().rstrip("="),
+        f"{KEY[:9]}\n{KEY[9:]}",
+        f"{KEY[:9]}\\n    {KEY[9:20]}\r\n{KEY[20:]}",
+        " ".join(KEY),
+    ],
+)
+def test_a_key_is_found_in_every_spelling(monkeypatch, spelled):
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    found = redact(f"before <{spelled}> after")
+    assert MARK in found
+    assert found.startswith("before <")
+    assert found.endswith("> after")
+    for piece in ("Z3/b", "cX5", "eV7", "gT9", "cX", spelled[3:9]):
+        assert piece not in found
+
+
+def test_a_key_with_other_letters_and_of_several_lines_is_found(monkeypatch):
+    monkeypatch.setenv("SERVICE_KEY", "clé-secrète-ü")
+    monkeypatch.setenv("PEM_KEY", "-----BEGIN KEY-----\nabcdef\n-----END KEY-----")
+    for key in ("clé-secrète-ü", "-----BEGIN KEY-----\nabcdef\n-----END KEY-----"):
+        for text in (key, json.dumps(key), repr(key), quote(key), base64.b64encode(key.encode()).decode()):
+            assert MARK in redact(f"x {text} y"), text
+            assert "secr" not in redact(text)
+            assert "abcdef" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MY_API_KEY", "MYAPIKEY", "AZURE_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_PAT", "DB_PASSWORD", "X_PASS", "HF_TOKEN"],
+)
+def test_variables_with_such_names_hold_secrets(monkeypatch, name):
+    monkeypatch.setenv(name, "plain-words-here")
+    assert redact("say plain-words-here.") == f"say {MARK}."
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["INTERBENCH_MAX_TOKENS", "LLM_MAX_TOKENS", "TOKENIZERS_PARALLELISM", "HF_TOKEN_PATH", "KEYBOARD", "COMPASS"],
+)
+def test_variables_with_such_names_hold_none(monkeypatch, name):
+    monkeypatch.setenv(name, "12345678")
+    assert redact("all 12345678 of them") == "all 12345678 of them"
+
+
+def test_a_variable_counts_from_when_a_key_was_read_from_it(monkeypatch):
+    monkeypatch.setenv("ODDLY_NAMED", "plain-words-here")
+    monkeypatch.setenv("ODDLY_SHORT", "a1b2c")
+    monkeypatch.setenv("ODDLY_EMPTY", "EMPTY")
+    text = "plain-words-here a1b2c xa1b2cx EMPTY"
+    assert redact(text) == text
+    for name in ("ODDLY_NAMED", "ODDLY_SHORT", "ODDLY_EMPTY"):
+        settings.key_variable(name)
+    assert redact(text) == f"{MARK} {MARK} xa1b2cx EMPTY"
+    assert {"plain-words-here", "a1b2c"}.isdisjoint(settings.environment_without_secrets().values())
+
+
+def test_the_scheme_of_a_header_is_no_part_of_the_secret(monkeypatch):
+    monkeypatch.setenv("GATEWAY_TOKEN", "Bearer plain-words-here")
+    assert redact("got plain-words-here") == f"got {MARK}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://token123@host/v1", f"http://{MARK}@host/v1"),
+        ("http://user:p@ss:word@host/v1", f"http://user:{MARK}@host/v1"),
+        ("GET /v1?key=abc&x=1", f"GET /v1?key={MARK}&x=1"),
+        ("http://h/v1?x=1&sig=a%2Fb#top", f"http://h/v1?x=1&sig={MARK}#top"),
+        ("http://h/v1?x=1&subscription-key=abc", f"http://h/v1?x=1&subscription-key={MARK}"),
+        ("openai:m@http://h:8000/v1,x=1", "openai:m@http://h:8000/v1,x=1"),
+        ("http://h/v1?api-version=2024", "http://h/v1?api-version=2024"),
+    ],
+)
+def test_addresses_show_no_key(text, expected):
+    assert redact(text) == expected
+    assert redact(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "openai_api_key", "apiKey", "X-Api-Key", "key", "token", "hf_token", "access-token", "Cookie", "X-Auth",
+     "proxy-authorization", "client_secret", "db_password", "subscription-key"],
+)  # fmt: skip
+def test_such_options_hold_a_secret(name):
+    assert names_a_secret(name)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "eos_token", "stop_token_ids", "prompt_cache_key", "keyword", "author"])
+def test_such_options_hold_none(name):
+    assert not names_a_secret(name)
+
+
+def test_a_cause_that_quotes_a_key_is_not_shown(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    plain, quoting = ValueError("plain"), ValueError(f"with {KEY}")
+    assert shown_cause(plain) is plain
+    assert shown_cause(quoting) is None
+    plain.__cause__ = quoting
+    assert shown_cause(plain) is None
+
+
+def test_an_error_that_cannot_say_its_text_is_shown():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    error = Mute()
+    assert shown_cause(error) is error
+
+
+def test_many_keys_and_a_long_text_are_redacted_quickly(monkeypatch):
+    for number in range(20):
+        monkeypatch.setenv(f"SERVICE{number}_API_KEY", f"{KEY}{number:03}")
+    started = time.process_time()
+    redact("an ordinary error text, " * 5000)
     assert time.process_time() - started < 5

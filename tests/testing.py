@@ -73,6 +73,13 @@ class ScriptedRole:
 class FakeRoles:
     receiver: ScriptedRole
     provider: ScriptedRole | None
+    several: Mapping[str, ScriptedRole] = field(default_factory=dict)
+    """Label -> provider, instead of a single one."""
+
+    @property
+    def providers(self) -> Mapping[str, ScriptedRole]:
+        """Label -> provider: a single one has no label."""
+        return self.several or ({} if self.provider is None else {"": self.provider})
 
 
 class LetterVerifier:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from interbench_tasks import settings
@@ -26,7 +26,6 @@ ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
 """Sent with every call. The next one, 2026-10-21, which newer SDKs send, takes no temperature from any model; with this
 one the task's temperature reaches the models that know it, and the same call means the same with every SDK."""
-_LONGEST_WAIT_S = 120.0
 _PARAMETERS = (
     "cache_control",
     "effort",
@@ -178,9 +177,6 @@ class AnthropicBackend(SdkBackend["anthropic.AsyncAnthropic"]):
     def _create_on(self, client: anthropic.AsyncAnthropic) -> Callable[..., Awaitable[Any]]:
         return client.messages.with_raw_response.create
 
-    def _http_options(self) -> dict[str, Any]:
-        return {"event_hooks": {"response": [_refuse_long_waits]}}
-
 
 def refused_setting(error: StatusError, sent: frozenset[str]) -> str | None:
     """Which of `temperature` and `top_p` the server does not take, None where the fault is another one.
@@ -200,22 +196,3 @@ def _default_headers(key: str | None, given: Mapping[str, str]) -> dict[str, str
     own_authorization = any(name.lower() == "authorization" for name in given)
     key_header = {} if key is None or own_authorization else {"X-Api-Key": key}
     return {"anthropic-version": API_VERSION, **key_header}
-
-
-class _Response(Protocol):
-    """A response of httpx or of httpx2, depending on the SDK's version."""
-
-    @property
-    def headers(self) -> MutableMapping[str, str]:
-        """Names in any case."""
-        ...
-
-
-async def _refuse_long_waits(response: _Response) -> None:
-    """Tell the SDK not to retry where the server asks for a longer wait: newer versions would sleep for hours."""
-    try:
-        wait_s = float(response.headers.get("retry-after", 0))
-    except ValueError:  # a date; the SDK reads it
-        return
-    if wait_s > _LONGEST_WAIT_S:
-        response.headers["x-should-retry"] = "false"

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from interbench_tasks.records import UNKNOWN_USAGE, ReplyStatus, Usage
+from interbench_tasks.redaction import redact
 
+_READ_BYTES = 8192
+"""Of a body that is quoted; keys are shorter."""
 _OWN_ENDS = ("stop", "length")
 """Finish reasons after which an empty text is the model's own."""
 
@@ -25,6 +28,8 @@ class Answer:
     finish_reason: str | None = None
     reasoning: str | None = None
     usage: Usage = UNKNOWN_USAGE
+    cached_input_tokens: int | None = None
+    """Of the input tokens, those that the server read from its own cache; None where it does not tell."""
     model: str | None = None
     error: str | None = None
     """Why there is no text, where the status is not `ok`."""
@@ -120,4 +125,5 @@ def text_or_none(value: object) -> str | None:
 
 
 def _beginning(body: bytes) -> str:
-    return repr(body[:80].decode("utf-8", "replace"))
+    text = redact(body[:_READ_BYTES].decode("utf-8", "replace"))  # before the cut, or a piece of a key would survive
+    return repr(text[:80])

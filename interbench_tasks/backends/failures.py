@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from interbench_tasks.backends.bodies import error_text
+from interbench_tasks.backends.waits import asked_wait_s
 from interbench_tasks.records import UNKNOWN_USAGE, Usage
+from interbench_tasks.redaction import redact
 
 if TYPE_CHECKING:
     import anthropic
@@ -109,8 +111,8 @@ def _cure(error: StatusError, words: str, endpoint: Endpoint) -> str:
     if status == 413:
         return "the conversation is too large for the server; send smaller or fewer pictures"
     if status == 429:
-        wait = error.response.headers.get("retry-after")
-        asked = f"; the server asks to wait {wait} s" if wait else ""
+        wait_s = asked_wait_s(error.response.headers)
+        asked = f"; the server asks to wait {wait_s:.0f} s" if wait_s is not None and wait_s >= 1 else ""
         return f"rate limit or quota used up; lower max_concurrency or check the account{asked}"
     if status == 529:
         return "the server is overloaded; lower max_concurrency, or run the same command again later"
@@ -126,9 +128,10 @@ def _cure(error: StatusError, words: str, endpoint: Endpoint) -> str:
 
 
 def said(error: StatusError) -> str:
-    """The server's own words on one line, without HTML tags."""
+    """The server's own words on one line, without HTML tags, redacted: a piece of a key would survive the cut."""
     words = error_text(error.body) if error.body is not None else error.response.text
     words = " ".join(re.sub(r"<style.*?</style>|<[^>]*>", " ", words, flags=re.DOTALL).split())
+    words = redact(words)
     return words if len(words) <= _SAID_LENGTH else f"{words[:_SAID_LENGTH]}..."
 
 

@@ -14,21 +14,23 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from interbench_tasks import settings
 from interbench_tasks.backends.bodies import Answer
 from interbench_tasks.backends.failures import Endpoint, failure_from
 from interbench_tasks.backends.options import headers_from
+from interbench_tasks.backends.waits import LONGEST_S, look_through_waits
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import Reply, ReplyRun
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import MARK, redact
 
 if TYPE_CHECKING:
     from interbench_tasks.backends.failures import SdkError, StatusError
 
 _LOG = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S = 10.0
-_LONGEST_WAIT_S = 125.0
-"""Before one retry: the SDKs wait at most 120 s, as a server's Retry-After asks."""
 _ERROR_LENGTH = 600
+_LEAST_ECHO = 12
+"""Characters of a key that is taken out of a model's words; a shorter one could be a word of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Access:
     headers: Mapping[str, str] = field(repr=False)
     """Sent with every call, secrets filled in."""
     secrets: tuple[str, ...] = field(repr=False)
-    """What must be in no text: the key, and headers that come from the environment."""
+    """What no answer may hold: the key, and headers that come from the environment; none that could be a word."""
     max_concurrency: int
     max_retries: int
 
@@ -55,7 +57,9 @@ class _Asked:
     def then(self, again: _Asked) -> _Asked:
         """The second request's answer, with what both cost."""
         usage = self.answer.usage.plus(again.answer.usage)
-        return _Asked(answer=replace(again.answer, usage=usage), retries=self.retries + again.retries + 1)
+        cached = [one.cached_input_tokens for one in (self.answer, again.answer) if one.cached_input_tokens is not None]
+        answer = replace(again.answer, usage=usage, cached_input_tokens=sum(cached) if cached else None)
+        return _Asked(answer=answer, retries=self.retries + again.retries + 1)
 
 
 class SdkClient(Protocol):
@@ -98,6 +102,11 @@ class SdkBackend(ABC, Generic[ClientT]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
+    def address(self) -> str:
+        """Base URL of the server; what it costs depends on it."""
+        return self._endpoint.address
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Settings that this server does not take and that were not sent; known after the first calls."""
         return tuple(sorted(self._left_out))
@@ -113,7 +122,7 @@ class SdkBackend(ABC, Generic[ClientT]):
         asked = await self._ask(body)
         if asked.answer.asking_again_may_help:
             asked = asked.then(await self._ask(body))
-        answer = asked.answer
+        answer = self._without_echo(asked.answer)
         return Reply(
             text=answer.text,
             status=answer.status,
@@ -122,7 +131,12 @@ class SdkBackend(ABC, Generic[ClientT]):
             usage=answer.usage,
             error=None if answer.error is None else self._safe(answer.error),
             model=answer.model,
-            run=ReplyRun(latency_s=time.perf_counter() - start, retries=asked.retries, started_at=started_at),
+            run=ReplyRun(
+                latency_s=time.perf_counter() - start,
+                retries=asked.retries,
+                started_at=started_at,
+                cached_input_tokens=answer.cached_input_tokens,
+            ),
         )
 
     async def close(self) -> None:
@@ -162,10 +176,6 @@ class SdkBackend(ABC, Generic[ClientT]):
     @abstractmethod
     def _answer(self, content: bytes) -> Answer:
         """The answer in a 200's body."""
-
-    def _http_options(self) -> dict[str, Any]:
-        """Further arguments of the HTTP client."""
-        return {}
 
     def _leave_out(self, name: str, why: str) -> None:
         """Note that a setting is not sent; says so once."""
@@ -207,7 +217,7 @@ class SdkBackend(ABC, Generic[ClientT]):
         The SDK's limit is one between two pieces of an answer: a server that sends a space now and then never meets it.
         """
         timeout_s, retries = self._endpoint.timeout_s, self._access.max_retries
-        return timeout_s * (retries + 1) + _LONGEST_WAIT_S * retries + min(timeout_s, 5.0)
+        return timeout_s * (retries + 1) + (LONGEST_S + 5.0) * retries + min(timeout_s, 5.0)
 
     def _too_slow(self) -> str:
         limit_s = self._longest_s()
@@ -243,15 +253,34 @@ class SdkBackend(ABC, Generic[ClientT]):
             timeout=timeout,
             default_headers=self._access.headers,
             http_client=sdk.DefaultAsyncHttpxClient(
-                limits=limits(max_connections=n, max_keepalive_connections=n), timeout=timeout, **self._http_options()
+                limits=limits(max_connections=n, max_keepalive_connections=n),
+                timeout=timeout,
+                event_hooks={"response": [look_through_waits]},
             ),
+        )
+
+    def _without_echo(self, answer: Answer) -> Answer:
+        """The answer without our own key, where a server for debugging sends back what it was sent."""
+
+        def clean(text: str | None) -> str | None:
+            for secret in self._access.secrets:
+                text = text and text.replace(secret, MARK)
+            return text
+
+        said = (answer.text, answer.reasoning, answer.model, answer.finish_reason)
+        if not any(secret in text for secret in self._access.secrets for text in said if text):
+            return answer
+        return replace(
+            answer,
+            text=clean(answer.text) or "",
+            reasoning=clean(answer.reasoning),
+            model=clean(answer.model),
+            finish_reason=clean(answer.finish_reason),
         )
 
     def _safe(self, text: str) -> str:
         """Short, and without any key of ours."""
-        for secret in self._access.secrets:
-            text = text.replace(secret, "[redacted]")
-        text = redact(text)
+        text = redact(text)  # it knows our key and headers by the variables they were read from
         return text if len(text) <= _ERROR_LENGTH else f"{text[:_ERROR_LENGTH]}..."
 
 
@@ -279,10 +308,11 @@ def access_from(
     spelling = {name.lower(): name for name in defaults or {}}
     headers = {**(defaults or {}), **{spelling.get(name.lower(), name): value for name, value in own.items()}}
     from_environment = [value for name, value in own.items() if value != given[name]]
+    secrets = dict.fromkeys([*filter(None, [key, *from_environment]), *map(settings.bare_secret, from_environment)])
     return Access(
         key=key,
         headers=headers,
-        secrets=tuple(secret for secret in (key, *from_environment) if secret),
+        secrets=tuple(secret for secret in secrets if len(secret) >= _LEAST_ECHO),
         max_concurrency=max_concurrency,
         max_retries=max_retries,
     )

@@ -35,6 +35,7 @@ _ARGUMENTS = (
     "solve",
 )
 _ARM = "correction_"
+_FLIP = "flip_"
 _SEPARATOR = "\x1f"
 # No word below is a letter that could name an option, and none is a number: nothing here can be read as an answer.
 _THOUGHTS = (
@@ -71,13 +72,13 @@ class SimulatedBackend:
         seed: draws of different seeds are independent.
         accuracy: share of right first answers.
         correction: chance that a wrong answer is corrected in a round, in arms that have none of their own.
-        flip: chance that a right answer becomes a wrong one in a round.
+        flip: chance that a right answer becomes a wrong one in a round, in arms that have none of their own.
         invalid: share of unreadable replies; default 0.05, or less where `accuracy` leaves less.
         latency_s: seconds a reply takes.
         solve: share of questions that it solves as a provider; default `accuracy`.
         reply_chars: replies are filled up to this many characters.
         fail: share of calls that fail.
-        arms: `correction_<arm>`, the correction rate of one arm.
+        arms: `correction_<arm>` and `flip_<arm>`, the rates of one arm.
 
     Raises: BackendError where an argument is unknown or out of range.
     """
@@ -147,12 +148,16 @@ class SimulatedBackend:
         if call.purpose == "solve" or call.round == 0:
             right = self._rates["solve" if call.purpose == "solve" else "accuracy"]
         elif _last_was_right(call.messages, call.episode):
-            return "wrong" if draw < self._rates["flip"] else "right"
+            return "wrong" if draw < self._of_arm(_FLIP, call, "flip") else "right"
         else:
-            right = self._rates.get(f"{_ARM}{call.branch}", self._rates["correction"])
+            right = self._of_arm(_ARM, call, "correction")
         if draw < right:
             return "right"
         return "invalid" if draw < right + self._rates["invalid"] else "wrong"
+
+    def _of_arm(self, kind: str, call: Call, otherwise: str) -> float:
+        """The rate of the call's arm, else the one for all arms; a branch is `arm` or `arm@provider`."""
+        return self._rates.get(f"{kind}{call.branch.partition('@')[0]}", self._rates[otherwise])
 
     def _answer(self, call: Call) -> str:
         outcome = self._outcome(call)
@@ -189,7 +194,9 @@ class SimulatedBackend:
     def _draw(self, call: Call, question: str) -> float:
         """Uniform in [0, 1): a hash of who asks what, where; independent for each question."""
         episode = call.episode
-        place = (call.role, call.purpose, call.branch, call.round, question)
+        # A provider's own try is the same whether it is alone or one of several.
+        branch = call.branch.partition("@")[0] if call.purpose == "solve" else call.branch
+        place = (call.role, call.purpose, branch, call.round, question)
         key = _SEPARATOR.join(map(str, (self._seed, self.name, episode.id, episode.repeat, *place)))
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return (int.from_bytes(digest, "big") >> 11) / (1 << 53)  # 53 bits: all that a float holds
@@ -221,8 +228,8 @@ def _plain(text: str) -> str:
 
 def _check_arms(arms: Mapping[str, object]) -> None:
     for name in arms:
-        if not name.startswith(_ARM) or name == _ARM:
-            allowed = sorted((*_ARGUMENTS, f"{_ARM}<arm>"))
+        if not name.startswith((_ARM, _FLIP)) or name in (_ARM, _FLIP):
+            allowed = sorted((*_ARGUMENTS, f"{_ARM}<arm>", f"{_FLIP}<arm>"))
             raise BackendError(
                 f"the simulated backend has no option '{name}'{near_miss(name, allowed)}\n"
                 f"  allowed: {', '.join(allowed)}"

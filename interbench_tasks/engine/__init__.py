@@ -6,5 +6,6 @@ are generated on the thread that called `Engine.run`, because no model may be ca
 
 from interbench_tasks.engine.contracts import BatchedModel, BatchReport, EngineReport, LedgerLike
 from interbench_tasks.engine.engine import Engine
+from interbench_tasks.engine.failures import text_of_failure
 
-__all__ = ["BatchReport", "BatchedModel", "Engine", "EngineReport", "LedgerLike"]
+__all__ = ["BatchReport", "BatchedModel", "Engine", "EngineReport", "LedgerLike", "text_of_failure"]

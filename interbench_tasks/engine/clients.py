@@ -12,7 +12,7 @@ from typing import Any
 
 from interbench_tasks.engine.batcher import Batcher
 from interbench_tasks.engine.contracts import LedgerLike
-from interbench_tasks.engine.failures import failed_reply, text_of_failure
+from interbench_tasks.engine.failures import checked_reply, failed_reply, text_of_failure
 from interbench_tasks.engine.floor import CURRENT, Floor, Live, Place
 from interbench_tasks.engine.progress import Counts
 from interbench_tasks.errors import BackendError
@@ -66,7 +66,13 @@ class Flight:
 class Desk:
     """Where all calls of a run pass; lives on the loop thread."""
 
-    def __init__(self, floor: Floor, ledger: LedgerLike | None, counts: Counts) -> None:
+    def __init__(
+        self,
+        floor: Floor,
+        ledger: LedgerLike | None,
+        counts: Counts,
+        on_reply: Callable[[Backend, Call, Reply], None] | None = None,
+    ) -> None:
         self.backends: dict[int, Backend] = {}
         """All backends that a client was made for, by identity."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +81,7 @@ class Desk:
         self._floor = floor
         self._ledger = ledger
         self._counts = counts
+        self._on_reply = on_reply or _nobody
         self._flights: dict[str, Flight] = {}
         self._slots: dict[int, asyncio.Semaphore] = {}
         self._unshared = itertools.count()
@@ -104,6 +111,7 @@ class Desk:
             return await flight.wait(live)
         known = self._remembered(key)
         if known is not None:
+            self._on_reply(backend, call, known)
             return known
         return await self._take_off(key, backend, call).wait(live)
 
@@ -151,21 +159,28 @@ class Desk:
 
     async def _fly(self, key: str, flight: Flight, backend: Backend, call: Call, *, keep: bool) -> None:
         # What escapes from here is the ledger's, or our bug; it stops the run, for the waiters would wait for ever.
-        reply = await self._made(backend, call)
+        reply = await self._made(backend, call, flight)
         self._counts.count_call(reply)
+        self._on_reply(backend, call, reply)
         if self._ledger is not None and reply.usable and keep:
             flight.move("elsewhere")
             await self._ledger.put(key, reply, backend.name)
         self._flights.pop(key, None)
         flight.land(reply)
 
-    async def _made(self, backend: Backend, call: Call) -> Reply:
+    async def _made(self, backend: Backend, call: Call, flight: Flight) -> Reply:
         if isinstance(backend, Batcher):
             return await backend.reply(call)
         asked = time.monotonic()
-        async with self._slots[id(backend)]:
+        person, slots = _is_person(backend), self._slots[id(backend)]
+        queued = slots.locked() and not person
+        if queued:
+            flight.move("queued")
+        async with slots:
+            if queued:
+                flight.move("elsewhere")
             waited_s = time.monotonic() - asked
-            with contextlib.nullcontext() if _is_person(backend) else self._floor.call_elsewhere():
+            with contextlib.nullcontext() if person else self._floor.call_elsewhere():
                 reply = await _answered(backend, call)
         return replace(reply, run=replace(reply.run, waited_s=waited_s))
 
@@ -178,15 +193,17 @@ async def _answered(backend: Backend, call: Call) -> Reply:
         if task is None or task.cancelling():  # we gave the call up
             raise
         return failed_reply(text_of_failure(error))  # the backend cancelled itself
-    except Exception as error:  # noqa: BLE001 - a stranger's backend may raise anything; it must not take the run with it
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a stranger's backend may raise anything; it must not take the run with it
         return failed_reply(text_of_failure(error))
-    if not isinstance(reply, Reply):
-        return failed_reply(f"{backend.name} gave a {type(reply).__name__}, no Reply")
-    return reply
+    return checked_reply(reply, backend.name)
 
 
 def _is_person(backend: Backend) -> bool:
     return bool(getattr(backend, "person", False))
+
+
+def _nobody(backend: Backend, call: Call, reply: Reply) -> None:
+    """Stands for the listener that a run without one does not have."""
 
 
 def _raise(error: BaseException) -> None:

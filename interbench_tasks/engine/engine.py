@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from interbench_tasks.engine.batcher import Batcher, Dispatcher, Job
 from interbench_tasks.engine.clients import Client, Desk
@@ -19,11 +19,14 @@ from interbench_tasks.engine.failures import text_of_failure
 from interbench_tasks.engine.feeder import Feeder
 from interbench_tasks.engine.floor import CURRENT, Floor, Live
 from interbench_tasks.engine.halving import replies_from
+from interbench_tasks.engine.overseer import BLOCKED_AFTER_S, Overseer, place_in
 from interbench_tasks.engine.progress import Counts, Progress
+from interbench_tasks.engine.threads import Threads
 from interbench_tasks.errors import BackendError, InterbenchError
-from interbench_tasks.hookspecs import Backend, RoleClient
-from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, RoleName
+from interbench_tasks.hookspecs import Backend, Call, RoleClient
+from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, Reply, RoleName
 
+T = TypeVar("T")
 Play = Callable[[Episode], Awaitable[EpisodeRecord]]
 Failed = Callable[[Episode, str, Literal["failed", "skipped"]], EpisodeRecord]
 
@@ -45,9 +48,16 @@ class Engine:
     Args:
         max_live: most episodes at a time; None: see `Floor`.
         max_wait_s: longest wait of a call for a full batch while the calling thread is free, in seconds.
+        max_episode_s: most seconds that an episode may take, waits in our own queues not counted (see `Overseer`);
+            None: no limit.
+        blocked_after_s: seconds after which code that holds the event loop is warned about.
         ledger: where replies are kept; None: nowhere.
         progress: whether one bar is drawn to stderr.
         stop_reason: asked on the loop thread before each episode starts; a text stops further starts for good.
+        may_be_live: how many episodes may run at a time beside all other limits, asked on the loop thread; None: any
+            number. One may always run.
+        on_reply: told on the loop thread of each call that was really made, failed ones included, and of each reply
+            from the ledger (`reply.run.from_ledger`).
     """
 
     def __init__(
@@ -55,20 +65,25 @@ class Engine:
         *,
         max_live: int | None = None,
         max_wait_s: float = 0.5,
+        max_episode_s: float | None = None,
+        blocked_after_s: float = BLOCKED_AFTER_S,
         ledger: LedgerLike | None = None,
         progress: bool = True,
         stop_reason: Callable[[], str | None] = _never,
+        may_be_live: Callable[[], int | None] | None = None,
+        on_reply: Callable[[Backend, Call, Reply], None] | None = None,
     ) -> None:
         if max_live is not None and max_live < 1:
             raise InterbenchError(f"max_live = {max_live}: at least one episode must run at a time")
         self._progress_wanted = progress
         self._stop_reason = stop_reason
         self._reason: str | None = None
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | _Errand | None] = queue.SimpleQueue()
         self._counts = Counts()
-        self._floor = Floor(max_live)
+        self._floor = Floor(max_live, may_be_live)
+        self._overseer = Overseer(max_episode_s=max_episode_s, blocked_after_s=blocked_after_s)
         self._dispatcher = Dispatcher(self._floor, self._jobs.put, max_wait_s)
-        self._desk = Desk(self._floor, ledger, self._counts)
+        self._desk = Desk(self._floor, ledger, self._counts, on_reply)
         self._desk.fail = self._stop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done = asyncio.Event()
@@ -100,6 +115,26 @@ class Engine:
             desk=self._desk, backend=backend, role=role, settings=settings, episode=episode, name=backend.name
         )
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the run is coming to its end; an iterable that waits for something should wait no longer."""
+        return self._stopping or self._interrupted.is_set()
+
+    def on_calling_thread(self, function: Callable[[], T]) -> T | None:
+        """What `function` returns, called on the thread that called `run`; for the iterable of episodes only.
+
+        Returns: None where the run was stopped before.
+        Raises: what `function` raised.
+        """
+        errand = _Errand(function)
+        self._jobs.put(errand)
+        while not errand.done.wait(LOOK_AT_SIGNALS_S):
+            if self.stopping:
+                return None
+        if errand.error is not None:
+            raise errand.error
+        return cast("T", errand.result)
+
     def run(
         self,
         episodes: Iterable[Episode | EpisodeRecord],
@@ -129,7 +164,7 @@ class Engine:
         try:
             thread.start()
             self._serve()
-            thread.join(CLOSE_PATIENTLY_S)
+            thread.join(STOP_WITHIN_S if self._overseer.gave_up else CLOSE_PATIENTLY_S)
         except BaseException:
             self._interrupt()
             if thread.is_alive():
@@ -149,6 +184,9 @@ class Engine:
                 continue
             if job is None:
                 return
+            if isinstance(job, _Errand):
+                job.run()
+                continue
             began = time.monotonic()
             replies = replies_from(job.batcher.model, job.calls, lambda: self._stopping)
             seconds = time.monotonic() - began
@@ -184,7 +222,9 @@ class Engine:
     def _helper(self, episodes: Iterable[Episode | EpisodeRecord], script: _Script) -> None:
         with asyncio.Runner() as runner:
             try:
-                runner.run(self._main(episodes, script))
+                loop = runner.get_loop()
+                loop.set_default_executor(Threads())
+                _run_to_its_end(loop.create_task(self._main(episodes, script)))
             except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
                 self._error = self._error or error
             finally:
@@ -197,6 +237,7 @@ class Engine:
         feeder = Feeder(episodes)
         progress = Progress(self._counts, operator.length_hint(episodes) or None, wanted=self._progress_wanted)
         progress.start()
+        self._overseer.start()
         self._dispatcher.start()
         feeder.start()
         self._desk.spawn(self._start_episodes(feeder, script))
@@ -206,13 +247,14 @@ class Engine:
             self._stopping = True
             feeder.stop()
             self._dispatcher.stop()
+            self._overseer.stop()
             await self._cancel_tasks()
             await asyncio.gather(*map(self._close, self._desk.backends.values()))
             progress.stop()
 
     def _stop(self, error: BaseException | None) -> None:
         """End the run: everything that still runs is cancelled. The first error is the one that `run` raises."""
-        self._error = self._error or error
+        self._error = self._error or (None if error is None else _never_an_exit(error))
         self._stopping = True
         self._done.set()
 
@@ -231,14 +273,14 @@ class Engine:
             self._problems.append(f"{backend.name} could not be closed: {text_of_failure(error)}")
 
     async def _start_episodes(self, feeder: Feeder[Episode | EpisodeRecord], script: _Script) -> None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             async for item in feeder:
                 if isinstance(item, EpisodeRecord):
                     self._finish(item, script)
                 else:
                     await self._start(item, script)
-        except Exception as raised:  # noqa: BLE001 - no further episode can be had; those that run are paid for and may finish
+        except (Exception, SystemExit, KeyboardInterrupt) as raised:  # noqa: BLE001 - no further episode can be had; those that run are paid for and may finish
             error = raised
         self._dispatcher.exhausted()
         while self._floor.n_live:
@@ -256,23 +298,44 @@ class Engine:
 
     async def _play(self, episode: Episode, live: Live, script: _Script) -> None:
         CURRENT.set(live)
+        task = asyncio.current_task()
+        assert task is not None
+        self._overseer.watch(live, task, lambda: self._give_up(episode, live, script))
         try:
-            record = await self._played(episode, script)  # raises only where `failed` does: that stops the run
+            record = await self._played(episode, live, script)  # raises only where `failed` does: that stops the run
         finally:
+            given_up = live.ended
+            self._overseer.forget(live)
             self._floor.end(live)
-        self._finish(record, script)
+        if not given_up:
+            self._finish(record, script)
 
-    async def _played(self, episode: Episode, script: _Script) -> EpisodeRecord:
+    async def _played(self, episode: Episode, live: Live, script: _Script) -> EpisodeRecord:
         try:
             return await script.play(episode)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if task is None or task.cancelling():  # the run stops
+            if live.late and not self._stopping:
+                why = self._overseer.why(live, error)
+            elif task is None or task.cancelling():  # the run stops
                 raise
-            why = text_of_failure(error)  # the script cancelled itself
-        except Exception as error:  # noqa: BLE001 - whatever an episode raises hurts no other
-            why = text_of_failure(error)
+            else:
+                why = text_of_failure(error)  # the script cancelled itself
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever an episode raises hurts no other, sys.exit() included: Ctrl-C never arrives here
+            why = self._overseer.why(live, error) if live.late else text_of_failure(_never_an_exit(error))
         return script.failed(episode, why, "failed")
+
+    def _give_up(self, episode: Episode, live: Live, script: _Script) -> None:
+        """Go on without an episode that does not end although it was cancelled."""
+        try:
+            record = script.failed(episode, self._overseer.why(live), "failed")
+        except Exception as error:  # noqa: BLE001 - as everywhere: a record that cannot be made stops the run
+            self._stop(error)
+            return
+        self._floor.end(live)
+        self._finish(record, script)
 
     def _finish(self, record: EpisodeRecord, script: _Script) -> None:
         if self._stopping:
@@ -280,8 +343,53 @@ class Engine:
         self._counts.count_record(record)
         try:
             script.on_record(record)
-        except Exception as error:  # noqa: BLE001 - e.g. a full disk: going on would lose what is paid for
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - e.g. a full disk: going on would lose what is paid for
             self._stop(error)
+
+
+def _run_to_its_end(main: asyncio.Task[None]) -> None:
+    """Run the loop until `main` is done.
+
+    A plugin that calls sys.exit() in a task of its own stops the loop itself; going on lets the error reach whoever
+    awaits that task. Ctrl-C is no concern here: signals arrive on the main thread, this is another one.
+
+    Raises: what `main` raised.
+    """
+    while not main.done():
+        with contextlib.suppress(SystemExit, KeyboardInterrupt):
+            main.get_loop().run_until_complete(main)
+    main.result()
+
+
+def _never_an_exit(error: BaseException) -> BaseException:
+    """The error, or one that says what happened where somebody's code tried to end the whole program."""
+    if not isinstance(error, SystemExit | KeyboardInterrupt):
+        return error
+    where = place_in(error.__traceback__)
+    told = InterbenchError(
+        f"something tried to end the whole program ({text_of_failure(error)}){f' in {where}' if where else ''}; "
+        "a plugin must raise an error instead"
+    )
+    told.__cause__ = error
+    return told
+
+
+class _Errand:
+    """A function for the calling thread, e.g. one that talks to the other ranks."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self._function = function
+        self.done = threading.Event()
+        self.result: object = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Call it; Ctrl-C goes through."""
+        try:
+            self.result = self._function()
+        except Exception as error:  # noqa: BLE001 - raised again where it was asked for
+            self.error = error
+        self.done.set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,9 @@ from typing import Literal
 
 from interbench_tasks.records import Reply
 
-Place = Literal["parked", "elsewhere", "person"]
-"""Where a call waits: for a batch (or shares one that does), at another backend or the ledger, for a person."""
+Place = Literal["parked", "queued", "elsewhere", "person"]
+"""Where a call waits: for a batch (or shares one that does), for a slot of another backend, at that backend or the
+ledger, for a person."""
 
 LEAST_LIVE = 64
 BATCHES_LIVE = 8
@@ -33,17 +34,27 @@ class Live:
 
     counted: bool = True
     """False for calls made outside any episode: they are served, but nobody waits for them."""
-    calls: dict[Place, int] = field(default_factory=lambda: {"parked": 0, "elsewhere": 0, "person": 0})
+    calls: dict[Place, int] = field(default_factory=lambda: {"parked": 0, "queued": 0, "elsewhere": 0, "person": 0})
     fresh: bool = True
     """No call made yet."""
     ended: bool = False
     futures: set[asyncio.Future[Reply]] = field(default_factory=set)
     """What its coroutines wait for."""
+    spent_s: float = 0.0
+    """What its clock shows; see `Overseer`."""
+    late: Literal["", "call", "own code"] = ""
+    """What it was doing when it was told to end because it is over its time limit; '' while it is not."""
 
     @property
     def rests(self) -> bool:
         """True where no call of it can come before a batch or a person answers."""
-        return not self.calls["elsewhere"] and bool(self.calls["parked"] or self.calls["person"])
+        calls = self.calls
+        return not (calls["elsewhere"] or calls["queued"]) and bool(calls["parked"] or calls["person"])
+
+    @property
+    def waits(self) -> bool:
+        """True where one of its calls waits for something that is no fault of the episode's: its clock stands still."""
+        return bool(self.calls["parked"] or self.calls["queued"] or self.calls["person"])
 
 
 CURRENT: contextvars.ContextVar[Live] = contextvars.ContextVar("interbench_episode")
@@ -59,7 +70,7 @@ class Floor:
     episodes, whichever is less. Without batched models: twice the slots of all asynchronous backends.
     """
 
-    def __init__(self, max_live: int | None) -> None:
+    def __init__(self, max_live: int | None, may_be_live: Callable[[], int | None] | None = None) -> None:
         self.watch: Callable[[], None] = _nobody
         """Called after each change of a count: any of them can be the one after which all are parked."""
         self._room = asyncio.Event()
@@ -70,6 +81,7 @@ class Floor:
         self.most_live = 0
         self._n_resting = 0
         self._fixed = max_live
+        self._may_be_live = may_be_live or _anything
         self._largest_batch = 0
         self._n_slots = 0
         self._grown = 0
@@ -98,7 +110,10 @@ class Floor:
     @property
     def can_start(self) -> bool:
         """True where a further episode exists and may start."""
-        return not self.exhausted and self.n_live < self.limit
+        if self.exhausted or self.n_live >= self.limit:
+            return False
+        most = self._may_be_live()
+        return most is None or self.n_live < max(1, most)
 
     @property
     def all_rest(self) -> bool:
@@ -145,7 +160,9 @@ class Floor:
         return Live()
 
     def end(self, live: Live) -> None:
-        """The episode is over; what its left-over coroutines wait for is cancelled."""
+        """The episode is over; what its left-over coroutines wait for is cancelled. A second call does nothing."""
+        if live.ended:
+            return
         live.ended = True
         self.n_live -= 1
         self.n_fresh -= live.fresh
@@ -176,3 +193,8 @@ class Floor:
 
 def _nobody() -> None:
     """Stands for the watcher that a floor without batches does not have."""
+
+
+def _anything() -> int | None:
+    """Stands for the further limit that a run without a budget does not have."""
+    return None

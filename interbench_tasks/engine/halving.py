@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from interbench_tasks.engine.contracts import BatchedModel
-from interbench_tasks.engine.failures import failed_reply, text_of_failure
+from interbench_tasks.engine.failures import checked_reply, failed_reply, text_of_failure
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import Reply
 
@@ -21,7 +21,10 @@ def replies_from(model: BatchedModel, calls: Sequence[Call], stopped: Callable[[
         return [failed_reply("the run was stopped")] * len(calls)
     failure = ""
     try:
-        replies = list(model.generate(calls))
+        given = model.generate(calls)
+        if given is None:
+            return [failed_reply(f"{model.name} gave None, no list of replies")] * len(calls)
+        replies = list(given)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a model may raise anything, also from its own asyncio.run
         failure = text_of_failure(error)
     if not failure:
@@ -39,7 +42,4 @@ def _checked(model: BatchedModel, calls: Sequence[Call], replies: list[Reply]) -
             f"{model.name} gave {len(replies)} replies to a batch of {len(calls)}: nobody knows which belongs to which"
         )
         return [failed_reply(why)] * len(calls)
-    return [
-        reply if isinstance(reply, Reply) else failed_reply(f"{model.name} gave a {type(reply).__name__}, no Reply")
-        for reply in replies
-    ]
+    return [checked_reply(reply, model.name) for reply in replies]

@@ -11,7 +11,7 @@ from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
 
-from interbench_tasks.errors import PictureError
+from interbench_tasks.errors import BackendError, PictureError
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.images import Picture
 from interbench_tasks.records import UNKNOWN_USAGE, GenerationSettings, Message, PictureRef, Reply, Usage
@@ -21,6 +21,8 @@ TASK = "__interbench__"
 SPLIT = "turns"
 FAILURE_TEXTS = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]")
 """What the harness returns in place of a reply."""
+NO_CONTENT = 'Error: can only concatenate str (not "NoneType") to str'
+"""What async_openai returns as the model's words where the server sent none (`content: null`)."""
 API_BATCH = 256
 """Backends without a meaningful batch size get all that waits, up to this many."""
 CURSOR_UP = "\x1b[A"
@@ -68,7 +70,10 @@ class HarnessModel:
         requests = [self._instance(call_id) for call_id in call_ids]
         with quiet_bars():
             outputs = self._lm.generate_until(requests)
-        return [reply_from(output) for output in outputs]
+        if not isinstance(outputs, Sequence) or isinstance(outputs, str) or len(outputs) != len(requests):
+            what = f"{len(outputs)} replies" if isinstance(outputs, list | tuple) else f"a {type(outputs).__name__}"
+            raise BackendError(f"{self.name}: generate_until gave {what} to {len(requests)} requests")
+        return [reply_from(output, self.name) for output in outputs]
 
     def _instance(self, call_id: int) -> Instance:
         call = self._docs[call_id]
@@ -148,24 +153,25 @@ def generation_kwargs(settings: GenerationSettings) -> dict[str, Any]:
     return kwargs
 
 
-def reply_from(output: object) -> Reply:
+def reply_from(output: object, name: str = "the backend") -> Reply:
     """What a backend returned as a `Reply`.
 
     The harness's failure texts are errors, and `""` is `empty`, because many backends return it for any exception.
+    Args: name = of the backend, for errors.
     """
     pair = isinstance(output, tuple | list) and len(output) == 2 and isinstance(output[0], str)
     if not isinstance(output, str | GenerationResult) and not pair:  # the harness would make a text of it: 'None'
-        return Reply(text="", status="error", error=f"the backend returned no text but {type(output).__name__}")
+        return Reply(text="", status="error", error=f"{name} returned no text but {type(output).__name__}")
     text, counts = unwrap_generation_output(output)
     usage = _usage_from(counts)
     if not isinstance(text, str):
-        return Reply(
-            text="", status="error", error=f"the backend returned no text but {type(text).__name__}", usage=usage
-        )
+        return Reply(text="", status="error", error=f"{name} returned no text but {type(text).__name__}", usage=usage)
     if text.lstrip().startswith(FAILURE_TEXTS):
         return Reply(text="", status="error", error=redact(text)[:500], usage=usage)
+    if text == NO_CONTENT:
+        return Reply(text="", status="empty", error=f"{name} got a reply without content", usage=usage)
     if text == "":
-        why = "the backend returned an empty text, which many backends do for any error; see its log"
+        why = f"{name} returned an empty text, which many backends do for any error; see its log"
         return Reply(text="", status="empty", error=why, usage=usage)
     return Reply(text=text, usage=usage)
 

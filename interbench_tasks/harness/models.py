@@ -8,13 +8,14 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
 
-from interbench_tasks.config import Role, backend_from, generation_settings_from
 from interbench_tasks.errors import BackendError
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.plugin_manager import Offers, build_plugin_manager, offers_from
 from interbench_tasks.records import Episode, GenerationSettings, Message, PictureRef, Reply
-from interbench_tasks.role_words import RoleWords, role_words_from
+from interbench_tasks.role_words import RoleWords, option_value, role_words_from
+from interbench_tasks.task_roles import Role, backend_from
 
 HARNESS_OPTIONS = ("batch_size", "max_batch_size", "device")
 """The harness hands these to every model; an API has no use for them."""
@@ -24,6 +25,8 @@ class _BackendModel(lmms):  # type: ignore[misc] # the harness is untyped
     """A harness model that answers through a backend of ours, natively asynchronous in our tasks."""
 
     is_simple = False
+    chat_template = apply_chat_template = None
+    """The harness reads both with --apply_chat_template, before our tasks can refuse it."""
 
     def __init__(self, words: RoleWords) -> None:
         super().__init__()
@@ -106,6 +109,22 @@ def _result_from(reply: Reply) -> GenerationResult:
     return GenerationResult(text=reply.text, token_counts=counts)
 
 
+def _read(key: str, value: object) -> object:
+    """A value of --model_args as a role's words would be read: the harness leaves lists, objects and null as texts.
+
+    Raises: BackendError where it begins like JSON and is none.
+    """
+    if not isinstance(value, str):
+        return value
+    read = option_value(value)
+    if isinstance(read, str) and read.lstrip().startswith(("{", "[")):
+        raise BackendError(
+            f"--model_args {key} is no JSON; the shell must leave its quotes alone: put the whole of --model_args into "
+            f'single quotes, e.g. --model_args \'model=openai:NAME,{key}={{"x-title": "bench"}}\''
+        )
+    return read
+
+
 class InterbenchAPI(_BackendModel):
     """`--model interbench_api --model_args model=openai:qwen2.5-vl@http://localhost:8000/v1,max_concurrency=32`."""
 
@@ -113,7 +132,7 @@ class InterbenchAPI(_BackendModel):
         if not model:
             raise BackendError("--model_args must name a model, e.g. model=openai:gpt-4o-2024-08-06")
         words = role_words_from(str(model))
-        own = {key: value for key, value in options.items() if key not in HARNESS_OPTIONS}
+        own = {key: _read(key, value) for key, value in options.items() if key not in HARNESS_OPTIONS}
         super().__init__(RoleWords(backend=words.backend, model=words.model, options={**words.options, **own}))
 
 

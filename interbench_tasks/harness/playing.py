@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,23 @@ import pluggy
 from loguru import logger
 
 from interbench_tasks import settings
-from interbench_tasks.config import Role, TaskOptions, generation_settings_from
+from interbench_tasks.budget import limits_from, limits_text, stopped_text
+from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel
 from interbench_tasks.errors import HarnessError
+from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
-from interbench_tasks.redaction import redact
+from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.rows import DataSet
-from interbench_tasks.runs.play import PlayedRun, RunPlan, play_run
+from interbench_tasks.runs.plan import Facts, RunPlan
+from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.runs.status import note
+from interbench_tasks.runs.usage_file import usage_lines
+from interbench_tasks.task_roles import Role
+from interbench_tasks.usage import Spent
 
 FOLDER = "interbench"
 
@@ -34,15 +42,18 @@ def play_task(
     data: DataSet,
     wanted: Sequence[tuple[int, int]],
     n_total: int,
+    from_all_ranks: Callable[[Facts], Facts],
     run_id: str,
     args: Any,  # noqa: ANN401 - the harness is untyped
     manager: pluggy.PluginManager,
     offers: Offers,
     generation: Mapping[str, Any],
+    spent_before: Spent,
 ) -> PlayedRun:
     """Play a task's episodes with the harness's model and say what came of it.
 
-    Args: args = the harness's command line, None where it was called from Python.
+    Args: args = the harness's command line, None where it was called from Python; spent_before = what earlier tasks of
+        the command used.
     """
     rank, world_size = settings.rank_and_world_size()
     output_path = getattr(args, "output_path", None)
@@ -59,9 +70,14 @@ def play_task(
         rank=rank,
         world_size=world_size,
         stop_reason=budget_used_up,
+        spent_before=spent_before,
+        from_all_ranks=from_all_ranks,
     )
+    if limited := limits_text(limits_from(options.common.budget), world_size):
+        logger.info(f"interbench: {limited}")
     receiver = receiver_from(lm, args)
-    try:
+    note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
+    with _a_stop_is_told(plan.folder):
         played = play_run(
             plan,
             receiver=receiver,
@@ -70,16 +86,34 @@ def play_task(
             harness_model=harness_model_from,
             reported=lambda backend, role: Reported(backend, task=task, source="judge" if role == "judge" else "model"),
         )
-    except KeyboardInterrupt:
-        logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
-        raise
     _say(played, options, len(wanted), output_path)
+    _say_usage(played, len(wanted))
     _say_what_is_simulated(receiver, options)
     return played
 
 
+def _say_usage(played: PlayedRun, n_wanted: int) -> None:
+    for line in usage_lines(played.usage):
+        logger.info(f"interbench: {line}")
+    if played.usage.get("stopped"):
+        kept = settings.ledger_folder() is not None
+        told = stopped_text(played.usage["stopped"], n_skipped=played.report.n_skipped, n_wanted=n_wanted, ledger=kept)
+        logger.warning(f"interbench: {told}")
+
+
+@contextlib.contextmanager
+def _a_stop_is_told(folder: Path) -> Iterator[None]:
+    """Says where the finished episodes are when the run is stopped; a backend of the harness may call sys.exit()."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        by = "" if isinstance(stop, KeyboardInterrupt) else f" by {type(stop).__name__}: {stop}"
+        logger.warning(f"interbench: stopped{by}; finished episodes are in {folder}. Run the same command to go on.")
+        raise
+
+
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
-    simulated = [name for name, role in options.roles.items() if role.words.backend == "simulated"]
+    simulated = [name for name, own in options.roles.items() if any(role.words.backend == "simulated" for role in own)]
     if simulated and not getattr(receiver, "simulated", False):
         logger.warning(
             f"interbench: {', '.join(simulated)} was a simulation, so the numbers after feedback say nothing about "
@@ -92,8 +126,8 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     if hasattr(lm, "interbench_backend"):
         backend: Backend = lm.interbench_backend()
         return backend
-    _refuse_lockstep(lm)
     model_args = _parsed(getattr(args, "model_args", None))
+    _refuse_lockstep(lm, model_args)
     model = getattr(args, "model", None) or type(lm).__name__
     _close_idle_connections(lm)
     return HarnessModel(
@@ -104,15 +138,47 @@ def receiver_from(lm: Any, args: Any) -> Backend | BatchedModel:  # noqa: ANN401
     )
 
 
-def _refuse_lockstep(lm: Any) -> None:  # noqa: ANN401 - the harness is untyped
-    """Refuse models whose ranks must make the same calls: episodes differ in length, so such ranks hang for ever."""
+LOCKSTEP = ("FSDP", "DEEPSPEED", "MEGATRON")
+"""Ways of accelerate to spread one model over ranks, which must then all make the same calls."""
+SHARED = (
+    *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
+    *("tp_size", "dp_size", "pp_size", "tp", "dp", "tp_plan"),
+)
+"""Model arguments that spread one model over GPUs. Under several ranks vLLM gathers the calls of all ranks for each
+batch, and its data-parallel ranks step together; each rank of SGLang would start an engine of its own on the same GPUs.
+"""
+CURE = (
+    "Serve the model (vLLM, SGLang) and use --model interbench_api --model_args model=openai:NAME@http://HOST:PORT/v1"
+)
+
+
+def _refuse_lockstep(lm: Any, options: Mapping[str, Any]) -> None:  # noqa: ANN401 - the harness is untyped
+    """Refuse models whose ranks must make the same calls: episodes differ in length, so such ranks hang for ever.
+
+    Args: options = the model's arguments.
+    """
     kind = str(getattr(getattr(lm, "accelerator", None), "distributed_type", ""))
-    if "FSDP" in kind.upper() or "DEEPSPEED" in kind.upper():
+    if any(word in kind.upper() for word in LOCKSTEP):
         raise HarnessError(
             f"the model runs under {kind}, whose ranks must all make the same number of calls; episodes differ in "
-            "length, so the ranks would wait for each other for ever.\n  Serve the model (vLLM, SGLang) and use "
-            "--model interbench_api --model_args model=openai:NAME@http://HOST:PORT/v1"
+            f"length, so the ranks would wait for each other for ever.\n  {CURE}"
         )
+    _, world_size = settings.rank_and_world_size()
+    shared = next((name for name in SHARED if _spreads(options.get(name, getattr(lm, name, None)))), None)
+    if world_size > 1 and shared is not None:
+        raise HarnessError(
+            f"{shared} = {options.get(shared, getattr(lm, shared, None))} spreads one model over {world_size} ranks, "
+            "which must then all make the same number of calls; episodes differ in length, so the ranks would wait "
+            "for each other for ever.\n  Start one process, without torchrun or accelerate launch: the model takes "
+            f"its GPUs by itself. Or: {CURE[0].lower()}{CURE[1:]}"
+        )
+
+
+def _spreads(value: object) -> bool:
+    """Whether a model argument asks for more than one GPU: a number above 1, or a plan."""
+    if isinstance(value, str) and not value.isdigit():
+        return value.lower() not in ("", "none", "false")
+    return not isinstance(value, bool) and isinstance(value, int | float | str) and float(value) > 1
 
 
 def harness_model_from(role: Role) -> BatchedModel:
@@ -125,11 +191,12 @@ def harness_model_from(role: Role) -> BatchedModel:
     options = dict(role.words.options)
     try:
         lm = get_model(role.words.model)(**options)
-        _refuse_lockstep(lm)
+        _refuse_lockstep(lm, options)
     except HarnessError:
         raise
-    except Exception as error:
-        raise HarnessError(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}") from error
+    except Exception as error:  # noqa: BLE001 - whatever a model raises is raised again as ours
+        told = redact(f"{role.named_in}: the harness cannot load '{role.words.model}': {error}")
+        raise HarnessError(told) from shown_cause(error)
     _close_idle_connections(lm)
     return HarnessModel(
         lm,
@@ -215,6 +282,7 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")
+        note("failed", error, task=played.folder.name)
     if played.n_failed == 0:
         return
     share = played.n_failed / max(n_wanted, 1)

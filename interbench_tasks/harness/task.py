@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,18 +19,31 @@ from loguru import logger
 from interbench_tasks import settings
 from interbench_tasks.config import task_options_from
 from interbench_tasks.errors import HarnessError, InterbenchError
+from interbench_tasks.harness.hidden_keys import keys_hidden
 from interbench_tasks.harness.playing import play_task
 from interbench_tasks.harness.registration import OWNER, REQUEST_TYPE, registration_problems
 from interbench_tasks.items import ItemReader, picture_columns
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.redaction import redact
 from interbench_tasks.rows import DataSet, Rows, load_rows
 from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
+from interbench_tasks.runs.plan import Facts
+from interbench_tasks.runs.play import parts_from
 from interbench_tasks.runs.score import metrics_from
+from interbench_tasks.runs.status import note
+from interbench_tasks.runs.usage_file import merge_usage
+from interbench_tasks.usage import Spent
 
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
+HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination")
+CHAT_TEMPLATE = "--apply_chat_template"
+NO_CHAT_TEMPLATE = (
+    f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
+    "leave it out"
+)
 SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
     "": lambda estimate: estimate.value,
     ".ci95_low": lambda estimate: estimate.ci95[0] if estimate.ci95 else None,
@@ -42,26 +56,33 @@ SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
 class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the harness is untyped
     """A task of Interbench in the harness's eyes."""
 
+    @keys_hidden()
     def __init__(self, config: dict[str, Any] | None = None, **_: Any) -> None:
         _refuse_a_broken_bridge()
         config = dict(config or {})
         config.pop("class", None)
         self._where = f"task {config.get('task')}"
+        if any(word.startswith("--a") and CHAT_TEMPLATE.startswith(word) for word in sys.argv[1:]):
+            raise HarnessError(f"{self._where}: {NO_CHAT_TEMPLATE}")  # later the harness fails at it by itself
         if not re.fullmatch(r"\w[\w.-]*", str(config.get("task"))):  # it names a folder
             raise HarnessError(f"{self._where}: a task's name may hold letters, digits, _ . and - only")
         self._manager = build_plugin_manager()
         self._offers = offers_from(self._manager)
         self._options = task_options_from(config, where=self._where, offers=self._offers)
         self._metric_set = self._offers.metrics[self._options.metrics](self._options.protocol_options)
+        self._problems: set[str] = set()
         self._table: dict[str, Estimate] | None = None
         self._run_path: Path | None = None
         self._n_total: int | None = None
+        self._n_second_pass: int | None = None
+        self.spent = Spent()
         # Replies must come back byte for byte: the harness would cut think tags out of the string that carries them.
         config |= {"reasoning_tags": "none", "auto_strip_thinking": False, "output_type": "generate_until"}
         super().__init__(config=config)
 
     # --- data -----------------------------------------------------------------------------------------------------
 
+    @keys_hidden()
     def download(self, dataset_kwargs: Mapping[str, Any] | None = None) -> None:
         """Load the rows with undecoded pictures; a missing data set is one clear sentence, not five tries."""
         split = self.config.test_split or self.config.validation_split or "test"
@@ -98,6 +119,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
 
     def build_all_requests(self, *args: Any, **kwargs: Any) -> None:
         """As the harness does, but refuses what cannot work with us."""
+        if kwargs.get("apply_chat_template"):
+            raise HarnessError(f"{self._where}: {NO_CHAT_TEMPLATE}")
         if kwargs.get("cache_requests"):
             raise HarnessError(f"{self._where}: --cache_requests cannot store our requests; leave it out")
         if self.config.num_fewshot:
@@ -123,16 +146,27 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             for repeat in range(max(int(self.config.repeats or 1), 1))
         ]
 
+    @property
+    def two_passes(self) -> bool:
+        """Whether the protocol plays some episodes on when all were played; then all ranks meet once in between."""
+        made = self._offers.protocols[self._options.common.protocol]
+        return bool(
+            getattr(made(self._options.protocol_options, parts_from(self._options, self._offers)), "two_passes", False)
+        )
+
     def play(
         self,
         lm: Any,  # noqa: ANN401 - the harness is untyped
         wanted: Sequence[tuple[int, int]],
         run_id: str,
         n_total: int,
+        from_all_ranks: Callable[[Facts], Facts],
+        spent_before: Spent,
     ) -> dict[tuple[int, int], str]:
         """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON.
 
-        Args: wanted = this rank's; n_total = how many all ranks play together.
+        Args: wanted = this rank's; n_total = how many all ranks play together; from_all_ranks, spent_before = see
+            `RunPlan`.
         """
         self._n_total = n_total
         played = play_task(
@@ -142,13 +176,17 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             data=self._data,
             wanted=wanted,
             n_total=n_total,
+            from_all_ranks=from_all_ranks,
             run_id=run_id,
             args=getattr(self, "args", None),
             manager=self._manager,
             offers=self._offers,
             generation=self.config.generation_kwargs,
+            spent_before=spent_before,
         )
+        self.spent = played.spent
         self._run_path = played.folder
+        self._n_second_pass = played.n_second_pass
         return {key: _escaped(summary) for key, summary in played.summaries.items()}
 
     # --- results --------------------------------------------------------------------------------------------------
@@ -180,12 +218,24 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         try:
             found = dict(self._metric_set.contributions(summary))
         except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
-            logger.error(f"interbench: {self._where}: metrics of episode {summary.get('id')} failed: {error!r}")
+            self._tell_problem(f"metrics of an episode failed, the first is {summary.get('id')}", repr(error))
             return {}
         return {name: value for name, value in found.items() if math.isfinite(value)}
 
+    def _tell_problem(self, what: str, why: str) -> None:
+        """Log what went wrong, and note it for `interbench run`; the same again is told once."""
+        if why in self._problems:
+            return
+        self._problems.add(why)
+        text = redact(f"{what}: {why}")
+        logger.error(f"interbench: {self._where}: {text}")
+        note("problem", text, task=str(self.config.task))
+
     def _metrics(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return metrics_from(self._metric_set, summaries, task=self.config.task, n_wanted=self._n_total)
+        second = {"n_episodes": self._n_second_pass} if self.two_passes else None
+        return metrics_from(
+            self._metric_set, summaries, task=self.config.task, n_wanted=self._n_total, second_pass=second
+        )
 
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
         """Metric -> function of the harness's items. The table is made once, of all rows; the others are looked up."""
@@ -200,8 +250,8 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         return found
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        """True for rates; None for counts and siblings."""
-        return {name: True for name in self._table or {} if not is_count(name)}
+        """True for rates that should be high; nothing for counts, siblings and controls."""
+        return {name: True for name in self._table or {} if name.startswith(HIGHER_IS_BETTER)}
 
     def _aggregate_all(self, items: Sequence[Mapping[str, Any]]) -> int:
         """The number of episodes; makes the table and writes `metrics.json` on the way."""
@@ -210,15 +260,17 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         try:
             self._table = _finite(self._metric_set.table(summaries))
         except Exception as error:  # noqa: BLE001 - raising here would lose every task's results after all was paid
-            logger.error(f"interbench: {self._where}: the metrics cannot be computed: {error!r}")
+            self._tell_problem("the metrics cannot be computed", repr(error))
             self._table = {}
             return len(summaries)
         if self._run_path is not None:
             try:
                 merge_ranks(self._run_path)
+                merge_usage(self._run_path)
                 write_json(self._run_path / METRICS, self._metrics(summaries))
-            except InterbenchError as error:  # the harness's own table must not be lost for it
-                logger.error(f"interbench: {error}")
+            except Exception as error:  # noqa: BLE001 - the harness's own table must not be lost for it
+                why = str(error) if isinstance(error, InterbenchError) else repr(error)
+                self._tell_problem("the metrics are not on disk", why)
             logger.info(f"interbench: transcripts and metrics are in {self._run_path}")
         return len(summaries)
 

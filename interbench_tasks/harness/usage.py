@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interbench_tasks.engine.failures import checked_reply
 from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.records import Reply
 
@@ -29,7 +30,7 @@ class Reported:
         from lmms_eval.models.model_utils.usage_metrics import log_usage
 
         reply = await self._backend.reply(call)
-        usage = reply.usage
+        usage = checked_reply(reply, self.name).usage  # what a stranger's backend gave is judged by the engine
         if usage.input_tokens is not None and usage.output_tokens is not None:
             # The harness adds up input, output and reasoning; ours are part of the output already.
             reasoning = usage.reasoning_tokens or 0

@@ -1,37 +1,38 @@
-"""What one episode of a feedback loop adds to each metric: the one place where an episode is counted in or out.
+"""What one episode adds to each metric: the one place where an episode is counted in or out (`Case` has its standing).
 
-A failed call leaves a hole, and the hole is as wide as what the call would have decided:
+What is known to have no part in a metric is absent; what may have one, but a failed call hides it, is unscored:
 
-| standing  | what happened                                           | test set  |
-|-----------|---------------------------------------------------------|-----------|
-| `right`   | round 0 right                                           | out       |
-| `invalid` | round 0 unparseable: wrong, and the provider not asked  | out       |
-| `outside` | round 0 wrong, the provider's own try wrong/unparseable | out       |
-| `test`    | round 0 wrong, the provider's own try right             | in        |
-| `unknown` | round 0 wrong, the call of the provider's try failed    | in or out |
-| `failed`  | the call of round 0 failed, or the episode never ran    | in or out |
+| of a test episode, the arm  | `correction_rate`, `difference`, `repeat_rate`, | `accuracy_after`,               |
+|                             | `same_answer_rate`, rates by round              | `correction_rate_on_negatives`  |
+|-----------------------------|-------------------------------------------------|---------------------------------|
+| was played to its end       | counted                                         | counted                         |
+| had a call that failed, or  |                                                 |                                 |
+| never ran (a killed run)    | unscored                                        | unscored                        |
+| ended `leak_dropped`        | absent (counted in `n_leak_dropped`)            | not corrected: keeps round 0    |
+| ended `no_partner`          | absent                                          | not corrected: keeps round 0    |
+
+A difference is scored where both arms are, and absent where one of them is. `feedback_controls` has the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, Literal
 
-Standing = Literal["right", "invalid", "outside", "test", "unknown", "failed"]
+from interbench_tasks.metrics.feedback_names import COUNTS, Lineup, at
+from interbench_tasks.metrics.feedback_outcomes import ArmOutcome, Case, case_from_summary
 
-COUNTS = ("n", "n_negative", "n_test", "n_invalid", "n_failed")
-"""The metrics that are counts of episodes."""
+__all__ = ["COUNTS", "NO", "OPEN", "YES", "Share", "base_shares", "cases_from_summary", "count_shares"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
     """What one episode adds to one metric."""
 
-    low: int
-    """Smallest possible value, if counted: 0 or 1, in a paired difference -1, 0 or 1."""
-    high: int
+    low: float
+    """Smallest possible value, if counted: 0 or 1, in a paired difference -1, 0 or 1, in a mean in [0, 1]."""
+    high: float
     """Largest possible value, if counted; equals `low` where the episode is scored."""
     scored: bool
     """False: a failed call hides the value, or whether the episode is counted at all."""
@@ -46,116 +47,100 @@ rounds of an arm have the same denominator."""
 OPEN_DIFFERENCE = Share(low=-1, high=1, scored=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmOutcome:
-    """How one arm of one episode went."""
-
-    solved_in: int | None
-    """The round that was right, from 1; None where none was."""
-    failed_in: int | None
-    """The round whose call failed, from 1; None where the arm was played to its end."""
-
-    def within(self) -> Share:
-        """Corrected in any round."""
-        if self.failed_in is not None:
-            return OPEN
-        return YES if self.solved_in is not None else NO
-
-    def in_round(self, number: int) -> Share:
-        """Corrected in round `number`, not before."""
-        if self.failed_in is not None:
-            return OPEN if number >= self.failed_in else UNSCORED_NO
-        return YES if self.solved_in == number else NO
+def share_of(value: bool) -> Share:
+    """The share of an episode whose value is known."""
+    return YES if value else NO
 
 
-NOTHING_KNOWN = ArmOutcome(solved_in=None, failed_in=1)
+def cases_from_summary(summary: Mapping[str, Any], lineup: Lineup) -> dict[str, Case]:
+    """Label -> how the episode went with that provider."""
+    return {label: case_from_summary(summary, lineup, label) for label in lineup.labels}
 
 
-def standing_from_summary(summary: Mapping[str, Any]) -> Standing:
-    """Where an episode stands after round 0 and the provider's own try (the module's table)."""
-    first = summary["first"]
-    if first is None:
-        return "failed"
-    if first["correct"]:
-        return "right"
-    if first["answer"] is None:
-        return "invalid"
-    if summary["in_test"] is None:
-        return "unknown"
-    return "test" if summary["in_test"] else "outside"
-
-
-def outcome_from_rounds(rounds: Sequence[Mapping[str, Any]], max_rounds: int) -> ArmOutcome:
-    """How an arm went, read from its rounds alone: what is neither right nor played to the last round has failed."""
-    played = 0
-    for entry in rounds[:max_rounds]:
-        if entry["correct"] is None:
-            break
-        played += 1
-        if entry["correct"]:
-            return ArmOutcome(solved_in=played, failed_in=None)
-    return ArmOutcome(solved_in=None, failed_in=None if played == max_rounds else played + 1)
-
-
-def rate_shares(summary: Mapping[str, Any], arms: Sequence[str], max_rounds: int) -> dict[str, Share]:
-    """What the episode adds to each rate and difference; a metric it is known not to be counted in is absent."""
-    standing = standing_from_summary(summary)
+def base_shares(cases: Mapping[str, Case], lineup: Lineup) -> dict[str, Share]:
+    """What the episode adds to accuracy, correction rates and differences."""
+    standing = next(iter(cases.values())).standing  # round 0 is the same with every provider
     shares = {"accuracy": {"failed": OPEN, "right": YES}.get(standing, NO)}
-    outcomes = _outcomes(summary, standing, arms, max_rounds)
-    for arm in arms:
-        shares |= _arm_shares(arm, standing, outcomes.get(arm), max_rounds)
-    if standing in ("test", "outside"):
-        shares["provider_solve_rate_on_negatives"] = YES if standing == "test" else NO
-    elif standing in ("unknown", "failed"):
-        shares["provider_solve_rate_on_negatives"] = OPEN
-    if outcomes:
-        for one, other in combinations(arms, 2):
-            known = standing == "test"
-            shares[f"difference.{one}-{other}"] = (
-                _difference(outcomes[one].within(), outcomes[other].within()) if known else OPEN_DIFFERENCE
-            )
+    for label, case in cases.items():
+        suffix = at(label)
+        for arm in lineup.arms:
+            shares |= _arm_shares(arm, suffix, case, lineup.max_rounds)
+        if case.standing in ("test", "outside"):
+            shares[f"provider_solve_rate_on_negatives{suffix}"] = share_of(case.standing == "test")
+        elif case.standing in ("unknown", "failed"):
+            shares[f"provider_solve_rate_on_negatives{suffix}"] = OPEN
+        if case.outcomes:
+            pairs = {f"difference.{one}-{other}": (one, other) for one, other in lineup.pairs} | lineup.net_effects
+            differences = {name + suffix: _difference(case, one, other) for name, (one, other) in pairs.items()}
+            shares |= {name: share for name, share in differences.items() if share is not None}
     return shares
 
 
-def count_shares(summary: Mapping[str, Any]) -> dict[str, Share]:
-    """What the episode adds to each of COUNTS."""
-    standing = standing_from_summary(summary)
+def count_shares(cases: Mapping[str, Case], lineup: Lineup) -> dict[str, Share]:
+    """What the episode adds to each count."""
+    standing = next(iter(cases.values())).standing
     failed = standing == "failed"
-    return {
-        "n": YES,
-        "n_negative": OPEN if failed else NO if standing == "right" else YES,
-        "n_test": OPEN if standing in ("failed", "unknown") else YES if standing == "test" else NO,
-        "n_invalid": OPEN if failed else YES if standing == "invalid" else NO,
-        "n_failed": YES if failed else NO,
-    }
-
-
-def _outcomes(
-    summary: Mapping[str, Any], standing: Standing, arms: Sequence[str], max_rounds: int
-) -> dict[str, ArmOutcome]:
-    """Arm -> outcome; empty where the episode is known to be outside the test set."""
-    if standing == "test":
-        played = summary["arms"]
-        return {arm: outcome_from_rounds(played[arm]["rounds"] if arm in played else (), max_rounds) for arm in arms}
-    return dict.fromkeys(arms, NOTHING_KNOWN) if standing in ("unknown", "failed") else {}
-
-
-def _arm_shares(arm: str, standing: Standing, outcome: ArmOutcome | None, max_rounds: int) -> dict[str, Share]:
-    if outcome is None:  # known to be outside the test set: right stays right, wrong stays wrong
-        if standing == "right":
-            return {f"accuracy_after.{arm}": YES}
-        return {f"accuracy_after.{arm}": NO, f"correction_rate_on_negatives.{arm}": NO}
-    within = outcome.within()
     shares = {
-        f"accuracy_after.{arm}": within,
-        f"correction_rate.{arm}": within,
-        f"correction_rate_on_negatives.{arm}": within,
+        "n": YES,
+        "n_negative": OPEN if failed else share_of(standing != "right"),
+        "n_invalid": OPEN if failed else share_of(standing == "invalid"),
+        "n_failed": share_of(failed),
     }
+    for label, case in cases.items():
+        suffix = at(label)
+        hidden = case.standing in ("failed", "unknown")
+        shares[f"n_test{suffix}"] = OPEN if hidden else share_of(case.standing == "test")
+        if lineup.flips:
+            shares[f"n_flip{suffix}"] = OPEN if case.in_flip is None else share_of(case.in_flip)
+        for arm in lineup.guarded_arms if lineup.rewrites else ():
+            shares[f"n_leak_dropped.{arm}{suffix}"] = _guarded(case, arm, "dropped")
+            shares[f"n_rewritten.{arm}{suffix}"] = _guarded(case, arm, "rewritten")
+    return shares
+
+
+def _arm_shares(arm: str, suffix: str, case: Case, max_rounds: int) -> dict[str, Share]:
+    after, on_negatives = f"accuracy_after.{arm}{suffix}", f"correction_rate_on_negatives.{arm}{suffix}"
+    outcome = case.outcomes.get(arm)
+    if outcome is None:  # known to be outside the test set: right stays right, wrong stays wrong
+        return {after: YES} if case.standing == "right" else {after: NO, on_negatives: NO}
+    if outcome.left_out:
+        return {after: NO, on_negatives: NO}
+    within = _within(outcome)
+    shares = {after: within, f"correction_rate.{arm}{suffix}": within, on_negatives: within}
     if max_rounds > 1:
         for number in range(1, max_rounds + 1):
-            shares[f"correction_rate.{arm}.round{number}"] = outcome.in_round(number)
+            shares[f"correction_rate.{arm}.round{number}{suffix}"] = _in_round(outcome, number)
     return shares
 
 
-def _difference(one: Share, other: Share) -> Share:
-    return Share(low=one.low - other.high, high=one.high - other.low, scored=one.scored and other.scored)
+def _within(outcome: ArmOutcome) -> Share:
+    """Corrected in any round."""
+    return OPEN if outcome.failed_in is not None else share_of(outcome.solved_in is not None)
+
+
+def _in_round(outcome: ArmOutcome, number: int) -> Share:
+    """Corrected in round `number`, not before."""
+    if outcome.failed_in is not None:
+        return OPEN if number >= outcome.failed_in else UNSCORED_NO
+    return share_of(outcome.solved_in == number)
+
+
+def _difference(case: Case, one: str, other: str) -> Share | None:
+    """Corrected in one arm minus corrected in the other; None where one of them was left out."""
+    if case.standing != "test":
+        return OPEN_DIFFERENCE  # it may be outside the test set
+    outcomes = case.outcomes[one], case.outcomes[other]
+    if any(outcome.left_out for outcome in outcomes):
+        return None
+    first, second = (_within(outcome) for outcome in outcomes)
+    return Share(low=first.low - second.high, high=first.high - second.low, scored=first.scored and second.scored)
+
+
+def _guarded(case: Case, arm: str, what: Literal["dropped", "rewritten"]) -> Share:
+    """Whether the leak guard dropped the arm, or had any of its feedback written again."""
+    if not case.outcomes:
+        return NO
+    branch = case.arms.get(arm) if case.standing == "test" else None
+    if branch is not None and (branch["end"] == "leak_dropped" if what == "dropped" else branch.get("rewritten")):
+        return YES
+    return OPEN if case.outcomes[arm].failed_in is not None else NO

@@ -1,97 +1,119 @@
-"""Metrics of the feedback loop: accuracy, correction rates per arm, and how the arms differ.
+"""Metrics of the feedback loop: accuracy, correction rates per arm, how the arms differ, and controls.
 
-Rates are in [0, 1]. N = all episodes, repeats counted singly. Formulas (`feedback_shares` says who is counted):
+Rates are in [0, 1]. N = all episodes, repeats counted singly. With several providers, whatever depends on a test set is
+there once for each, its name ending in `@LABEL`. `feedback_shares` and `feedback_controls` have the tables that say who
+is counted; in short: a failed call leaves the episode unscored, never wrong; an arm that was dropped on purpose (leaked
+feedback, nobody to borrow from) is left out.
+
+The paper's:
 
 - `accuracy`: right at round 0 / (N - n_failed). An unparseable answer is wrong.
   Source: InterFeedback (arXiv 2502.15027) eq. 1, as its tables compute it: 1 - #Neg/N.
-- `accuracy_after.<arm>`: (right at round 0 + corrected in the arm) / (N - unscored). An episode outside the test set
-  gets no feedback and keeps its round-0 result. Comparable between receivers, because all share N.
-  Every unscored episode that is not `n_failed` was wrong at round 0, so leaving it out favours the arm: with
-  `unscored` > 0 read `bounds`. Source: ours.
 - `correction_rate.<arm>`: corrected within max_rounds / test set. Source: eq. 2 over #Test, as Tables 1-2 compute it.
 - `correction_rate.<arm>.round<r>`: corrected in round r, not before / test set, for every r the same denominator, so
   the rounds add up to `correction_rate.<arm>`; only with max_rounds > 1. Source: as Table 4 computes it.
-- `correction_rate_on_negatives.<arm>`: corrected within max_rounds / wrong at round 0, unparseable included.
-  Source: eq. 2 over #Neg. Leaving out unscored episodes moves it as it does `accuracy_after`.
-- `provider_solve_rate_on_negatives`: solved by the provider's own try / wrong and parseable at round 0. Source: ours.
-- `difference.<a>-<b>`: mean of (corrected in a) - (corrected in b), in [-1, 1], over the test episodes scored in both
-  arms. Source: ours.
+- `correction_rate_on_negatives.<arm>`: corrected within max_rounds / wrong at round 0, unparseable included. An arm
+  that was left out corrected nothing. Source: eq. 2 over #Neg. Leaving out unscored episodes moves it as it does
+  `accuracy_after`.
 - `n`, `n_negative` (wrong at round 0, unparseable included: #Neg), `n_test` (#Test), `n_invalid` (unparseable at
   round 0), `n_failed` (round 0 failed, or the episode never ran).
+
+Ours:
+
+- `accuracy_after.<arm>`: (right at round 0 + corrected in the arm) / (N - unscored). An episode outside the test set,
+  one of the flip set too, and one whose arm was left out keep their round-0 result. Comparable between receivers,
+  because all share N. Every unscored episode that is not `n_failed` was wrong at round 0, so leaving it out favours the
+  arm: with `unscored` > 0 read `bounds`.
+- `provider_solve_rate_on_negatives`: solved by the provider's own try / wrong and parseable at round 0.
+- `difference.<a>-<b>`: mean of (corrected in a) - (corrected in b), in [-1, 1], over the test episodes scored in both
+  arms; so where a leak dropped an arm, both are compared on the same rest.
+- `net_bit_effect` = `simple` - `reask` and `net_content_effect` = `detail` - `mismatched`: such differences, of an arm
+  and its placebo: what it does to be told that the answer is wrong, and what the explanation does by its content.
+- `leak_rate.<arm>`: the leak guard fired for the target / test episodes where it looked at the feedback of round 1.
+  `leak_placebo_rate.<arm>`: it fired for a wrong answer / those of them that have one to try. Both of the text that was
+  written first: with `leak_guard: observe` the receiver saw it, with `rewrite` a leaking one was written again, so that
+  the rate says how often the provider leaks, and what the receiver saw is in `n_rewritten` and `n_leak_dropped`.
+- `n_leak_dropped.<arm>` (test episodes whose arm was dropped, because its feedback leaked also when written again) and
+  `n_rewritten.<arm>` (with any feedback that was written again, dropped ones included); only with `rewrite`.
+
+Ours, where the task has controls (an arm `reask` or `mismatched`, a `flip_sample`, or several providers):
+
+- `elimination_floor`: mean of min(1, max_rounds / (k - 1)) over the multiple-choice episodes of the test set, k options
+  each: the correction rate of a receiver that knows nothing, and rules out its wrong answer every round.
+- `repeat_rate.<arm>`: round 1 gives the answer of round 0 again / test set.
+- `same_answer_rate.<a>-<b>`: both arms give the same readable answer in round 1 / test episodes answered in both.
+  `same_answer_rate.<arm>@<p>-<arm>@<q>`: likewise one arm, written by two providers, over the episodes in both test
+  sets. An unreadable answer equals nothing. Free-form answers are compared as texts: lower bounds there, except that
+  all right ones are the same.
+- `flip_rate.<arm>`: a right answer is not right any more after one round / flip set, i.e. sampled episodes right at
+  round 0 that the provider solves too. An unreadable answer is a flip. `n_flip`: size of the flip set. With a
+  `flip_sample` only, as is
+- `discrimination.<arm>`: corrected in round 1 / test set - `flip_rate.<arm>`, in [-1, 1]: 0 where the receiver changes
+  its answer alike whether it was right or wrong. The first part is `correction_rate.<arm>` (`.round1` where there are
+  more). It is no mean over episodes, so no episode contributes to it.
 
 Unscored, and counted in `Estimate.unscored`: episodes whose call failed where the metric needed its reply. An episode
 that may or may not belong to the test set (`unknown`, `failed`) is unscored in all metrics over the test set. `bounds`
 are the smallest and the largest value over everything these episodes could have been. They know what is half known (a
-round without success before the failed one; the one arm of two that was scored), the value does not: in the metrics by
-round and in the differences the value may lie outside.
+round without success before the failed one; the one arm of two that was scored); the value does not, so that all rounds
+of an arm are over the same episodes; where that puts it outside, `bounds` are widened to hold it.
 Intervals: `intervals`; rows of one doc (repeats), or of one `cluster`, are not independent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import Any, Protocol
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
-from interbench_tasks.metrics.feedback_shares import COUNTS, Share, count_shares, rate_shares
+from interbench_tasks.metrics.feedback_controls import control_shares
+from interbench_tasks.metrics.feedback_names import FeedbackLoopOptions, Lineup
+from interbench_tasks.metrics.feedback_shares import Share, base_shares, cases_from_summary, count_shares
 from interbench_tasks.metrics.feedback_summary import summary_from_record
 from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
 from interbench_tasks.records import EpisodeRecord
-
-MAX_HEADLINE_ROWS = 25
-"""Rows in the harness's table, siblings included."""
-ROWS_OF_A_RATE = 5
-"""The rate and its siblings .ci95_low, .ci95_high, .n, .unscored; a count has no siblings."""
-
-
-class FeedbackLoopOptions(Protocol):
-    """What the metrics need to know of the protocol's options."""
-
-    @property
-    def arms(self) -> Sequence[str]:
-        """Arms, in the order to show; no name twice."""
-        ...
-
-    @property
-    def max_rounds(self) -> int:
-        """Feedback rounds of an arm, at least 1."""
-        ...
 
 
 class FeedbackLoopMetrics:
     """The metric set of the protocol `feedback_loop`."""
 
     def __init__(self, options: FeedbackLoopOptions) -> None:
-        self._arms = tuple(options.arms)
-        self._max_rounds = options.max_rounds
-        self._rates = tuple(_rate_names(self._arms, self._max_rounds))
+        self._lineup = Lineup.from_options(options)
+        self._names = tuple(self._lineup.rate_names())
+        self._contrasts = self._lineup.contrasts()
+        self._rates = tuple(name for name in self._names if name not in self._contrasts)
+        self._counts = tuple(self._lineup.count_names())
+        self._headline = frozenset(self._lineup.headline())
 
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
         """What the metrics need of a record; JSON-able, under 4 KB."""
-        return summary_from_record(record, self._arms)
+        return summary_from_record(record, self._lineup)
 
     def contributions(self, summary: Mapping[str, Any]) -> dict[str, float]:
         """Metric -> this episode's own value, for each rate and difference it is scored in, and for all counts."""
-        rates = rate_shares(summary, self._arms, self._max_rounds)
+        rates, counts = self._shares(summary)
         own = {name: float(rates[name].low) for name in self._rates if name in rates and rates[name].scored}
-        return own | {name: float(share.low) for name, share in count_shares(summary).items()}
+        return own | {name: float(counts[name].low) for name in self._counts}
 
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         """All metrics, in the order to show; undefined ones are absent, without episodes all are.
 
         The order of `summaries` does not matter.
         """
-        # Ranks deliver rows interleaved. Integer sums forgive that; whatever is added later may not.
+        # Ranks deliver rows interleaved. Integer sums forgive that; sums of fractions do not.
         rows = sorted(summaries, key=lambda row: (row["doc_id"], row["repeat"]))
         if not rows:
             return {}
-        shares = [rate_shares(row, self._arms, self._max_rounds) for row in rows]
-        ratios = {name: _ratio([share.get(name) for share in shares], name) for name in self._rates}
-        counts = [count_shares(row) for row in rows]
-        table = estimates_from_ratios(ratios, [_cluster(row) for row in rows])
-        return table | {name: _count([share[name] for share in counts]) for name in COUNTS}
+        shares = [self._shares(row) for row in rows]
+        columns = {name: [rates.get(name) for rates, _ in shares] for name in self._rates}
+        may_be_out = self._lineup.may_leave_out
+        ratios = {name: _ratio(column, name, may_be_out=may_be_out) for name, column in columns.items()}
+        table = estimates_from_ratios(ratios, [_cluster(row) for row in rows], contrasts=self._contrasts)
+        in_order = {name: table[name] for name in self._names if name in table}
+        return in_order | {name: _count([counts[name] for _, counts in shares]) for name in self._counts}
 
     def by_category(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Estimate]]:
         """Category -> its own table, sorted by category; episodes without a category are in none."""
@@ -102,31 +124,14 @@ class FeedbackLoopMetrics:
         return {category: self.table(rows[category]) for category in sorted(rows)}
 
     def headline(self, names: Sequence[str]) -> list[str]:
-        """The names for the harness's table: what fits into MAX_HEADLINE_ROWS, by what a reader needs first.
+        """The names for the harness's table; `Lineup.headline` says which, and why."""
+        return [name for name in names if name in self._headline]
 
-        1. `accuracy`, the counts and `correction_rate.<arm>`: a row of the paper's tables (accuracy, #Neg, #Test, one
-           rate an arm), and how much of it is unparseable or failed.
-        2. `difference` of the first two arms: whether detail beats simple cannot be read from two intervals.
-        3. `accuracy_after.<arm>`, which has room with one arm only; its value follows from the rows of 1:
-           accuracy + correction_rate * n_test / n, where nothing is unscored.
-        With two arms, 1 and 2 are exactly 25 rows; with more, the correction rates of the first three have room. The
-        choice depends on the options alone, so that the tables of two runs have the same rows. All else, rounds and all
-        negatives too, is in metrics.json and the report.
-        """
-        rates = ["accuracy", *(f"correction_rate.{arm}" for arm in self._arms)]
-        rates += [f"difference.{one}-{other}" for one, other in combinations(self._arms[:2], 2)]
-        rates += [f"accuracy_after.{arm}" for arm in self._arms]
-        chosen = {*COUNTS, *rates[: (MAX_HEADLINE_ROWS - len(COUNTS)) // ROWS_OF_A_RATE]}
-        return [name for name in names if name in chosen]
-
-
-def _rate_names(arms: Sequence[str], max_rounds: int) -> list[str]:
-    names = ["accuracy", *(f"accuracy_after.{arm}" for arm in arms), *(f"correction_rate.{arm}" for arm in arms)]
-    if max_rounds > 1:
-        names += [f"correction_rate.{arm}.round{number}" for arm in arms for number in range(1, max_rounds + 1)]
-    names += [f"correction_rate_on_negatives.{arm}" for arm in arms]
-    names.append("provider_solve_rate_on_negatives")
-    return names + [f"difference.{one}-{other}" for one, other in combinations(arms, 2)]
+    def _shares(self, summary: Mapping[str, Any]) -> tuple[dict[str, Share], dict[str, Share]]:
+        """What the episode adds to the rates, and to the counts."""
+        cases = cases_from_summary(summary, self._lineup)
+        rates = base_shares(cases, self._lineup) | control_shares(summary, cases, self._lineup)
+        return rates, count_shares(cases, self._lineup)
 
 
 def _cluster(row: Mapping[str, Any]) -> str:
@@ -134,36 +139,46 @@ def _cluster(row: Mapping[str, Any]) -> str:
     return f"cluster {row['cluster']}" if row["cluster"] is not None else f"doc {row['doc_id']}"
 
 
-def _ratio(shares: Sequence[Share | None], name: str) -> Ratio:
-    """One metric's column; `shares[i]` is None where row i is not counted."""
+def _ratio(shares: Sequence[Share | None], name: str, *, may_be_out: bool) -> Ratio:
+    """One metric's column.
+
+    Args: shares[i] = None where row i is not counted; may_be_out = whether half known rows may turn out to be left out.
+    """
+    graded = name.startswith("elimination_floor")
     counted = [share is not None and share.scored for share in shares]
     values = [share.low if share is not None and share.scored else 0 for share in shares]
     unscored = [share for share in shares if share is not None and not share.scored]
     return Ratio(
-        values=np.array(values, dtype=np.int64),
+        values=np.array(values, dtype=np.float64 if graded else np.int64),
         counted=np.array(counted, dtype=np.bool_),
-        paired=name.startswith("difference."),
+        paired=name.startswith(("difference.", "net_")),
+        graded=graded,
         unscored=len(unscored),
-        bounds=_bounds(sum(values), sum(counted), unscored),
+        bounds=_bounds(math.fsum(values), sum(counted), unscored, any_of=graded or may_be_out) if unscored else None,
     )
 
 
-def _bounds(total: int, n: int, unscored: Sequence[Share]) -> Interval | None:
-    """The ratio's range over all outcomes of the unscored rows.
+def _bounds(total: float, n: int, unscored: Sequence[Share], *, any_of: bool) -> Interval:
+    """The ratio's range over all outcomes of the unscored rows, widened to hold its value, which leaves them out.
 
     A row that may be outside the denominator has the whole range of the metric as [low, high]; to count it with the
-    end value moves the ratio as far as it can go, so counting all of them gives the extremes.
+    end value moves the ratio as far as it can go, so counting all of them gives the extremes. Not so where a row of
+    known or half known value may be outside: there the extremes are those over counting any of them.
+
+    Args: total = sum of the scored values, n = how many; any_of = whether there may be such rows.
     """
-    if not unscored:
-        return None
-    rows = n + len(unscored)
-    return Interval(
-        (total + sum(share.low for share in unscored)) / rows, (total + sum(share.high for share in unscored)) / rows
-    )
+
+    def means(ends: list[float]) -> list[float]:
+        """With none of the rows, the first one, the first two, ..., all."""
+        found = [sums / (n + more) for more, sums in enumerate(accumulate(ends, initial=total)) if n + more]
+        return found if any_of else [found[0], found[-1]]
+
+    lows, highs = sorted(share.low for share in unscored), sorted((share.high for share in unscored), reverse=True)
+    return Interval(min(means(lows)), max(means(highs)))
 
 
 def _count(shares: Sequence[Share]) -> Estimate:
-    total = sum(share.low for share in shares)
+    total = int(sum(share.low for share in shares))
     unscored = sum(not share.scored for share in shares)
     return Estimate(
         value=float(total),

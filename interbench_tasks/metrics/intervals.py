@@ -1,16 +1,19 @@
 """A number with its n, its unscored count and its 95% interval.
 
-Which interval a ratio gets is decided from the rows that it counts, and written into `Estimate.method`:
+Which interval a metric gets is decided from the rows that it counts, and written into `Estimate.method`:
 
-| counted rows                                 | proportion         | paired difference      |
-|----------------------------------------------|--------------------|------------------------|
-| no two of one cluster                        | wilson             | paired_agresti_min     |
-| some share a cluster                         | cluster_bootstrap  | cluster_bootstrap      |
-| ... but the bootstrap collapses to one point | wilson_by_cluster  | agresti_min_by_cluster |
+| counted rows                 | proportion        | paired difference      | contrast            | mean of fractions |
+|------------------------------|-------------------|------------------------|---------------------|-------------------|
+| no two of one cluster        | wilson            | paired_agresti_min     | newcombe            | t                 |
+| some share a cluster         | cluster_bootstrap | cluster_bootstrap      | cluster_bootstrap   | cluster_bootstrap |
+| ... but it collapses         | wilson_by_cluster | agresti_min_by_cluster | newcombe_by_cluster | t_by_cluster      |
+| all values are equal         | as above          | as above               | as above            | constant          |
 
-A bootstrap collapses where all clusters agree, e.g. where nothing was corrected: resampling equal clusters gives the
-same number again and again, an interval of width 0 that claims certainty. The last row of the table then counts each
-cluster as one observation, the most cautious reading of rows that may all say the same.
+A contrast is the difference of two proportions of different rows. A bootstrap collapses to one point where all clusters
+agree, e.g. where nothing was corrected: resampling equal clusters gives the same number again and again, an interval of
+width 0 that claims certainty. The third line of the table then counts each cluster as one observation, the most
+cautious reading of rows that may all say the same. `constant` is a width of 0 on purpose: such a mean is made of known
+properties of the items (how many options they have), and where all items are alike nothing is left to be unsure of.
 
 All functions are deterministic and give the same for any order of rows.
 """
@@ -20,11 +23,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from interbench_tasks.metrics.closed_forms import Interval, agresti_min, newcombe, student, wilson
+
+__all__ = [
+    "Contrast",
+    "Estimate",
+    "Interval",
+    "Ratio",
+    "Resamples",
+    "agresti_min",
+    "cluster_bootstrap",
+    "estimates_from_ratios",
+    "newcombe",
+    "paired_difference",
+    "student",
+    "wilson",
+]
 
 DRAWS = 10_000
 """Bootstrap resamples; more would move a bound by less than the last digit that is printed."""
@@ -32,12 +51,8 @@ DRAWS = 10_000
 _WEIGHTS_AT_ONCE = 2_000_000
 """Resample weights held in memory at one time (16 MB of float64)."""
 
-
-class Interval(NamedTuple):
-    """A closed range; compares equal to a plain `(low, high)`."""
-
-    low: float
-    high: float
+_NO_WIDTH = 1e-12
+"""A bootstrap interval up to this wide has collapsed: fractions that are added in another order differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,18 +60,19 @@ class Estimate:
     """A number, how many rows it rests on, and how sure it is."""
 
     value: float
-    """A rate in [0, 1], a difference of rates in [-1, 1], or a count."""
+    """A rate or a mean in [0, 1], a difference of rates in [-1, 1], or a count."""
     n: int
-    """Scored rows: the denominator of a rate; of a count, the rows for which it is known."""
+    """Scored rows: the denominator of a rate, of a contrast both denominators together; of a count, the rows for which
+    it is known."""
     unscored: int = 0
     """Rows that may belong here, but a failed call hides whether and how."""
     count: int | None = None
-    """The numerator, where it is a count."""
+    """The numerator, where it is a count; None for a contrast and a mean of fractions."""
     ci95: Interval | None = None
     """95% confidence interval, from the scored rows; None for a count."""
     bounds: Interval | None = None
-    """Smallest and largest value over every possible outcome of the unscored rows; None where none is unscored. `value`
-    lies within, except where unscored rows are known in part."""
+    """Smallest and largest value over every possible outcome of the unscored rows, and `value` itself, which does not
+    know what is half known of them; None where none is unscored."""
     method: str
     """Where `ci95` comes from (see the module's table), or `count`."""
 
@@ -79,12 +95,15 @@ class Estimate:
 class Ratio:
     """One metric over the rows of a table, before its interval: sum of values / number of counted rows."""
 
-    values: NDArray[np.int64]
-    """int64 [rows]: 0 or 1, in a paired difference -1, 0 or 1; must be 0 where the row is not counted."""
+    values: NDArray[Any]
+    """int64 [rows]: 0 or 1, in a paired difference -1, 0 or 1; float64 [rows] in [0, 1] where `graded`; must be 0 where
+    the row is not counted."""
     counted: NDArray[np.bool_]
     """bool [rows]: which rows are in the denominator."""
     paired: bool = False
     """True for a paired difference."""
+    graded: bool = False
+    """True where the values are fractions, not successes."""
     unscored: int = 0
     bounds: Interval | None = None
 
@@ -94,45 +113,24 @@ class Ratio:
         return int(self.counted.sum())
 
     @property
-    def count(self) -> int:
-        """Sum of the values."""
-        return int(self.values.sum())
+    def total(self) -> float:
+        """Sum of the values, the same for any order of rows."""
+        return math.fsum(self.values.tolist())
+
+    @property
+    def count(self) -> int | None:
+        """Sum of the values; None where they are fractions."""
+        return None if self.graded else int(self.values.sum())
 
 
-def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
-    """Wilson's score interval of a proportion, for independent rows; within [0, 1].
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """A metric that is the difference of two proportions of one table; no row is counted in both."""
 
-    Source: Wilson (1927), JASA 22(158), 209-212, as statsmodels has it.
-    Args: successes in [0, n], n > 0; both may be fractions where n stands for clusters.
-    Raises: ValueError outside these ranges.
-
-    >>> round(wilson(0, 10).high, 3)
-    0.278
-    """
-    if not (n > 0 and 0 <= successes <= n):
-        raise ValueError(f"wilson: need n > 0 and 0 <= successes <= n, got successes={successes}, n={n}")
-    # Imported late: statsmodels takes longer to import than everything else here together.
-    from statsmodels.stats.proportion import proportion_confint  # type: ignore[import-untyped]  # has no stubs
-
-    low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
-    # The exact ends, where rounding leaves 1e-17.
-    return Interval(0.0 if successes == 0 else max(0.0, float(low)), 1.0 if successes == n else min(1.0, float(high)))
-
-
-def agresti_min(plus: float, minus: float, n: float, level: float = 0.95) -> Interval:
-    """Adjusted Wald interval of the difference of two proportions of the same independent rows; within [-1, 1].
-
-    Formula: with 0.5 added to each cell of the 2x2 table: b = plus + .5, c = minus + .5, m = n + 2,
-        (b - c)/m +- z * sqrt(b + c - (b - c)^2/m)/m.
-    Source: Agresti and Min (2005), Statistics in Medicine 24(5), 729-740.
-    Args: plus = rows right in the first only, minus = in the second only, n = all rows > 0; fractions are allowed.
-    Raises: ValueError outside these ranges.
-    """
-    if not (n > 0 and plus >= 0 and minus >= 0 and plus + minus <= n * (1 + 1e-12)):
-        raise ValueError(f"agresti_min: need plus, minus >= 0 and plus + minus <= n > 0, got {plus}, {minus}, {n}")
-    b, c, m = plus + 0.5, minus + 0.5, n + 2
-    half = NormalDist().inv_cdf(0.5 + level / 2) * math.sqrt(b + c - (b - c) ** 2 / m) / m
-    return Interval(max(-1.0, (b - c) / m - half), min(1.0, (b - c) / m + half))
+    first: str
+    """Name of the ratio that is subtracted from."""
+    second: str
+    """Name of the ratio that is subtracted."""
 
 
 class Resamples:
@@ -164,25 +162,25 @@ class Resamples:
         Args: numerators, denominators = [rows, metrics].
         Returns: one interval a metric; None where every draw was skipped.
         """
+        drawn = self.ratios(numerators, denominators)
+        return [_percentiles(drawn[:, metric], level) for metric in range(drawn.shape[1])]
+
+    def ratios(self, numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.float64]:
+        """Each metric's ratio of sums in each draw, [draws, metrics]; NaN where a draw's denominator is 0."""
         n_metrics = numerators.shape[1]
         totals = self._totals(np.concatenate([numerators, denominators], axis=1))
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        found: list[Interval | None] = []
-        for metric in range(n_metrics):
-            top, bottom = totals[:, metric], totals[:, n_metrics + metric]
-            drawn = bottom > 0
-            if not drawn.any():
-                found.append(None)
-                continue
-            low, high = np.quantile(top[drawn] / bottom[drawn], tails)
-            found.append(Interval(float(low), float(high)))
-        return found
+        top, bottom = totals[:, :n_metrics], totals[:, n_metrics:]
+        return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
 
     def _totals(self, columns: NDArray[Any]) -> NDArray[np.float64]:
         """Sum of each column in each draw: [rows, columns] -> [draws, columns]."""
         by_cluster = np.zeros((self._n_clusters, columns.shape[1]))
         np.add.at(by_cluster, self._cluster_of_row, columns)
-        return np.concatenate([weights @ by_cluster for weights in self._weights()])
+        # Metrics over the same rows share their denominator: it is summed once.
+        places: dict[bytes, int] = {}
+        place = [places.setdefault(column.tobytes(), len(places)) for column in by_cluster.T]
+        different = by_cluster[:, [place.index(number) for number in range(len(places))]]
+        return np.concatenate([weights @ different for weights in self._weights()])[:, place]
 
     def _weights(self) -> Iterator[NDArray[np.float64]]:
         """How often each cluster is in each draw, in pieces: [some draws, clusters]."""
@@ -219,20 +217,32 @@ def cluster_bootstrap(
 
 
 def estimates_from_ratios(
-    ratios: Mapping[str, Ratio], clusters: Sequence[str], *, draws: int = DRAWS, seed: int = 0
+    ratios: Mapping[str, Ratio],
+    clusters: Sequence[str],
+    *,
+    contrasts: Mapping[str, Contrast] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> dict[str, Estimate]:
     """All metrics of a table with their intervals, from one set of resamples, in the order given.
 
     Args: clusters[i] = cluster of row i; rows of one cluster are not independent.
-    Returns: name -> estimate; a ratio that counts no row is undefined, and absent.
+    Returns: name -> estimate, contrasts last; a ratio that counts no row is undefined, and absent, as is a contrast of
+        such a ratio.
     """
     defined = {name: ratio for name, ratio in ratios.items() if ratio.n > 0}
+    pairs = {name: c for name, c in (contrasts or {}).items() if c.first in defined and c.second in defined}
     if not defined:
         return {}
     resamples = Resamples(clusters, draws=draws, seed=seed)
     n_clusters = {name: resamples.n_clusters(ratio.counted) for name, ratio in defined.items()}
-    drawn = _bootstrapped({k: r for k, r in defined.items() if n_clusters[k] < r.n}, resamples)
-    return {name: _estimate(ratio, n_clusters[name], drawn.get(name)) for name, ratio in defined.items()}
+    shared = {k: c for k, c in pairs.items() if _share_a_cluster(defined[c.first], defined[c.second], resamples)}
+    drawn = _bootstrapped(defined, {k for k, r in defined.items() if n_clusters[k] < r.n}, shared, resamples)
+    found = {name: _estimate(ratio, n_clusters[name], drawn.get(name)) for name, ratio in defined.items()}
+    for name, pair in pairs.items():
+        sides = [(defined[side], n_clusters[side]) for side in (pair.first, pair.second)]
+        found[name] = _contrast(*sides, bootstrapped=drawn.get(name), independent=name not in shared)
+    return found
 
 
 def paired_difference(
@@ -258,33 +268,89 @@ def paired_difference(
     return estimates_from_ratios({"difference": ratio}, labels, draws=draws, seed=seed)["difference"]
 
 
-def _bootstrapped(ratios: Mapping[str, Ratio], resamples: Resamples) -> dict[str, Interval]:
-    """The bootstrap interval of each ratio, in one pass; without those that collapse to a point."""
-    if not ratios:
+def _percentiles(drawn: NDArray[np.float64], level: float = 0.95) -> Interval | None:
+    """The middle `level` of the draws that are not NaN; None where all are."""
+    known = drawn[~np.isnan(drawn)]
+    if known.size == 0:
+        return None
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def _share_a_cluster(first: Ratio, second: Ratio, resamples: Resamples) -> bool:
+    counted = first.counted | second.counted
+    return resamples.n_clusters(counted) < int(counted.sum())
+
+
+def _bootstrapped(
+    ratios: Mapping[str, Ratio], clustered: set[str], contrasts: Mapping[str, Contrast], resamples: Resamples
+) -> dict[str, Interval]:
+    """The bootstrap interval of each clustered ratio and of each contrast, in one pass; without those that collapse."""
+    sides = {side for pair in contrasts.values() for side in (pair.first, pair.second)}
+    names = [name for name in ratios if name in clustered or name in sides]
+    if not names:
         return {}
-    numerators = np.stack([ratio.values for ratio in ratios.values()], axis=1)
-    denominators = np.stack([ratio.counted for ratio in ratios.values()], axis=1)
-    found = zip(ratios, resamples.intervals(numerators, denominators), strict=True)
-    return {name: interval for name, interval in found if interval is not None and interval.low < interval.high}
+    numerators = np.stack([ratios[name].values for name in names], axis=1)
+    denominators = np.stack([ratios[name].counted for name in names], axis=1)
+    drawn = dict(zip(names, resamples.ratios(numerators, denominators).T, strict=True))
+    found = {name: _percentiles(drawn[name]) for name in names if name in clustered}
+    found |= {name: _percentiles(drawn[pair.first] - drawn[pair.second]) for name, pair in contrasts.items()}
+    return {name: interval for name, interval in found.items() if interval and interval.high - interval.low > _NO_WIDTH}
 
 
 def _estimate(ratio: Ratio, n_clusters: int, bootstrapped: Interval | None) -> Estimate:
     interval, method = bootstrapped, "cluster_bootstrap"
     if interval is None:
-        shrink = n_clusters / ratio.n  # 1 where rows are independent, else a cluster stands for one row
-        if ratio.paired:
-            plus, minus = (float((ratio.values == sign).sum()) * shrink for sign in (1, -1))
-            interval = agresti_min(plus, minus, n_clusters)
-            method = "paired_agresti_min" if n_clusters == ratio.n else "agresti_min_by_cluster"
-        else:
-            interval = wilson(min(ratio.count * shrink, n_clusters), n_clusters)
-            method = "wilson" if n_clusters == ratio.n else "wilson_by_cluster"
+        interval, method = _closed_form(ratio, n_clusters)
     return Estimate(
-        value=ratio.count / ratio.n,
+        value=ratio.total / ratio.n,
         n=ratio.n,
         unscored=ratio.unscored,
         count=ratio.count,
         ci95=interval,
         bounds=ratio.bounds,
+        method=method,
+    )
+
+
+def _closed_form(ratio: Ratio, n_clusters: int) -> tuple[Interval, str]:
+    """The interval without a bootstrap, and its name; where rows share clusters, a cluster stands for one row."""
+    shrink = n_clusters / ratio.n  # 1 where rows are independent
+    independent = n_clusters == ratio.n
+    if ratio.graded:
+        values = np.sort(ratio.values[ratio.counted])
+        if values[0] == values[-1]:
+            return Interval(float(values[0]), float(values[0])), "constant"
+        interval = student(ratio.total / ratio.n, float(values.std(ddof=1)), n_clusters)
+        return interval, "t" if independent else "t_by_cluster"
+    if ratio.paired:
+        plus, minus = (float((ratio.values == sign).sum()) * shrink for sign in (1, -1))
+        interval = agresti_min(plus, minus, n_clusters)
+        return interval, "paired_agresti_min" if independent else "agresti_min_by_cluster"
+    interval = wilson(min(ratio.total * shrink, n_clusters), n_clusters)
+    return interval, "wilson" if independent else "wilson_by_cluster"
+
+
+def _contrast(
+    first: tuple[Ratio, int], second: tuple[Ratio, int], *, bootstrapped: Interval | None, independent: bool
+) -> Estimate:
+    """The difference of two proportions, each given with the number of its clusters."""
+    (one, n_one), (other, n_other) = first, second
+    interval, method = bootstrapped, "cluster_bootstrap"
+    if interval is None:
+        successes = [min(ratio.total * n / ratio.n, n) for ratio, n in (first, second)]
+        interval = newcombe(successes[0], n_one, successes[1], n_other)
+        method = "newcombe" if independent else "newcombe_by_cluster"
+    values = one.total / one.n, other.total / other.n
+    bounds = None
+    if one.unscored or other.unscored:
+        of_one, of_other = (r.bounds or Interval(v, v) for r, v in zip((one, other), values, strict=True))
+        bounds = Interval(of_one.low - of_other.high, of_one.high - of_other.low)
+    return Estimate(
+        value=values[0] - values[1],
+        n=one.n + other.n,
+        unscored=one.unscored + other.unscored,
+        ci95=interval,
+        bounds=bounds,
         method=method,
     )

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from interbench_tasks.hookspecs import Parts, PatientVerifier, RoleClient, Roles
-from interbench_tasks.records import (
-    BranchEnd,
-    Episode,
-    EpisodeRecord,
-    Feedback,
-    Judgement,
-    Message,
-    Reply,
-    RoleName,
-    Turn,
-    Usage,
-    history,
-)
-from interbench_tasks.redaction import redact
+from interbench_tasks.hookspecs import Parts, RoleClient, Roles
+from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
+from interbench_tasks.protocols.feedback_guard import LeakGuard
+from interbench_tasks.protocols.feedback_pairs import plan_from
+from interbench_tasks.reasoning import said_in_the_end
+from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
+from interbench_tasks.task_roles import role_key
 
 RECORDED = "recorded"
 """Model name of a first answer that came with the data set."""
@@ -40,6 +32,15 @@ class FeedbackLoopOptions(BaseModel):
     """Kinds of feedback; each continues the same first answer."""
     provider_sees_gt: bool = False
     """Whether the provider is shown the right answer when it writes feedback. OURS; the paper does not say."""
+    flip_sample: Annotated[int, Field(ge=0)] = 0
+    """How many right first answers are tried with every arm, as a control: drawn by seed. OURS."""
+    leak_guard: Literal["observe", "rewrite", "off"] = "observe"
+    """What happens where model-written feedback gives the answer away: it is counted; or written again once, and the
+    arm dropped if that leaks too; or nobody looks. OURS."""
+    seed: int = 0
+    """Of the draws: whose feedback is borrowed, which right answers are tried."""
+    providers: tuple[str, ...] = ()
+    """Labels of several providers; filled in from metadata.interbench.providers."""
 
     @field_validator("arms")
     @classmethod
@@ -50,35 +51,13 @@ class FeedbackLoopOptions(BaseModel):
         return arms
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Provider:
-    """The role provider bound to one wrong reply; what a feedback plugin sees."""
-
-    name: str
-    solution: Turn | None
-    history: Sequence[Message]
-    prompts: Mapping[str, str]
-    sees_target: bool
-    client: RoleClient
-    branch: str
-    round: int
-
-    async def reply(self, messages: Sequence[Message]) -> Reply:
-        return await self.client.reply(messages, branch=self.branch, round=self.round, purpose="feedback")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arm:
-    turns: tuple[Turn, ...]
-    """Numbered from 0 and chained to each other; the first one's parent is the first answer."""
-    end: BranchEnd
-
-
 class FeedbackLoop:
-    """Plays one question: round 0, the provider's own try, and one branch of feedback rounds per arm.
+    """Plays one question: round 0, each provider's own try, and one branch of feedback rounds per arm.
 
     Source: InterFeedback (arXiv 2502.15027v3), section 3; the items where both answers can be read, the receiver is
-    wrong and the provider right form the test set of this receiver and provider.
+    wrong and the provider right form the test set of this receiver and provider. Several providers share round 0, and
+    the arms that no model writes. What needs other episodes (borrowed feedback, a sample of right answers) is played in
+    a second pass.
     """
 
     Options: ClassVar[type[BaseModel]] = FeedbackLoopOptions
@@ -88,27 +67,89 @@ class FeedbackLoop:
     def __init__(self, options: FeedbackLoopOptions, parts: Parts) -> None:
         self._options = options
         self._parts = parts
+        plugins = parts.feedback_providers
+        self._shared = {arm for arm in options.arms if not getattr(plugins[arm], "uses_provider", True)}
+        borrowing = {arm: getattr(plugins[arm], "borrows", None) for arm in options.arms}
+        self._guard = LeakGuard(mode=options.leak_guard, prompts=parts.prompts)
+        self._borrowing: dict[str, str] = {arm: lent for arm, lent in borrowing.items() if lent is not None}
+
+    @property
+    def two_passes(self) -> bool:
+        """Whether an arm borrows another episode's feedback, or right answers are tried."""
+        return bool(self._borrowing) or self._options.flip_sample > 0
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """The episode's record; `stop_reason` says why it ended where it did."""
-        if roles.provider is None:
+        if not roles.providers:
             raise ValueError("the feedback loop needs the role provider")
         first, unjudged = await self._first_answer(episode, roles.receiver)
+        record = _record(episode, roles, first)
         if first.judgement is None:
-            return self._record(episode, roles, [first], "reply_failed", error=unjudged or first.reply.error)
+            why = unjudged or first.reply.error
+            return replace(record, status="failed", stop_reason="reply_failed", error=why)
         if first.judgement.correct:
-            return self._record(episode, roles, [first], "right")
+            return replace(record, stop_reason="right")
         if first.judgement.extraction.answer is None:
-            return self._record(episode, roles, [first], "invalid")
-        solution, unjudged = await self._solve(episode, roles.provider)
-        if solution.judgement is None:
-            ends = [BranchEnd(branch="solve", reason="judge_failed", error=unjudged)] if unjudged else []
-            return self._record(episode, roles, [first, solution], "provider_failed", ends=ends)
-        if not solution.judgement.correct:
-            unread = solution.judgement.extraction.answer is None
-            return self._record(episode, roles, [first, solution], "provider_unparsed" if unread else "provider_wrong")
-        arms = await asyncio.gather(*[self._arm(arm, episode, first, solution, roles) for arm in self._options.arms])
-        return self._record(episode, roles, [first, solution], "played", arms)
+            return replace(record, stop_reason="invalid")
+        record = await self._with_solutions(record, episode, roles)
+        able = _able(record, roles)
+        if not able:
+            return replace(record, stop_reason=_why_not_played(record))
+        arms = [arm for arm in self._options.arms if arm not in self._borrowing]
+        plans = self._plans(arms, first, able, roles, self._options.max_rounds)
+        return replace(await self._with_branches(record, plans, episode, roles), stop_reason="played")
+
+    # --- the second pass ------------------------------------------------------------------------------------------
+
+    def facts(self, record: EpisodeRecord) -> dict[str, Any]:
+        """Whether it was right, the providers it may be tried with, and what it was told in round 1."""
+        finished = record.status == "finished"
+        first = record.turns[0] if finished and record.turns else None
+        given: dict[str, dict[str, Any]] = {}
+        for lent in sorted(set(self._borrowing.values())):
+            for turn in record.turns:
+                arm, _, label = turn.branch.partition("@")
+                if arm == lent and turn.round == 1 and turn.feedback is not None:
+                    given.setdefault(lent, {})[label] = _lent(turn.feedback, record)
+        return {
+            "doc_id": record.doc_id,
+            "repeat": record.repeat,
+            "category": record.category,
+            "cluster": record.cluster,
+            "right": first is not None and first.judgement is not None and first.judgement.correct,
+            "test": [_label(turn) for turn in record.turns if _solved(turn)] if finished else [],
+            "given": given,
+        }
+
+    def plan(self, facts: Sequence[Mapping[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
+        """Test episodes get the arms that borrow; a sample of the right ones gets every arm."""
+        return plan_from(
+            facts,
+            borrowing=self._borrowing,
+            labels=self._options.providers or ("",),
+            max_rounds=self._options.max_rounds,
+            flip_sample=self._options.flip_sample,
+            seed=self._options.seed,
+        )
+
+    def drawn(self, record: EpisodeRecord, planned: Mapping[str, Any]) -> EpisodeRecord:
+        """A right answer that was drawn for the sample but never tried says so; what a test episode lacks shows."""
+        return replace(record, stop_reason="flip_drawn") if planned["flip"] else record
+
+    async def play_on(
+        self, episode: Episode, record: EpisodeRecord, planned: Mapping[str, Any], roles: Roles
+    ) -> EpisodeRecord:
+        """The record with the branches of the second pass behind those of the first."""
+        first = replace(record.turns[0], user=episode.question)  # a stored picture has no bytes
+        if planned["flip"]:
+            record = replace(await self._with_solutions(record, episode, roles), stop_reason="flip_played")
+            arms, max_rounds = list(self._options.arms), 1
+        else:
+            arms, max_rounds = list(self._borrowing), self._options.max_rounds
+        plans = self._plans(arms, first, _able(record, roles), roles, max_rounds, planned["borrowed"])
+        return replace(await self._with_branches(record, plans, episode, roles), passes=2)
+
+    # --- its parts ------------------------------------------------------------------------------------------------
 
     async def _first_answer(self, episode: Episode, receiver: RoleClient) -> tuple[Turn, str | None]:
         """Round 0, and why it could not be judged, where it could not."""
@@ -116,142 +157,63 @@ class FeedbackLoop:
             reply = Reply(text=episode.first_answer, model=RECORDED, usage=Usage())
         else:
             reply = await receiver.reply(_opening(episode))
-        judgement, unjudged = await self._judge(episode, reply)
+        judgement, unjudged = await judged(self._parts, episode, reply)
         return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=judgement), unjudged
 
-    async def _solve(self, episode: Episode, provider: RoleClient) -> tuple[Turn, str | None]:
-        """The provider's own try at the same prompt (it may only teach what it can do), and why it is not judged."""
-        reply = await provider.reply(_opening(episode), branch="solve", purpose="solve")
-        judgement, unjudged = await self._judge(episode, reply)
-        turn = Turn(
-            index=1,
-            parent=None,
-            branch="solve",
-            role="provider",
-            user=episode.question,
-            reply=reply,
-            judgement=judgement,
-        )
-        return turn, unjudged
+    async def _with_solutions(self, record: EpisodeRecord, episode: Episode, roles: Roles) -> EpisodeRecord:
+        """The record with each provider's own try at the same prompt: it may only teach what it can do."""
 
-    async def _arm(self, arm: str, episode: Episode, first: Turn, solution: Turn, roles: Roles) -> _Arm:
-        """One branch: feedback and a new try until it is right, fails, or the rounds are used."""
-        turns: list[Turn] = [first]
-        for number in range(1, self._options.max_rounds + 1):
-            last = turns[-1]
-            seen = history(turns, last.index, episode.system)
-            feedback = await self._feedback(arm, number, episode, last, solution, seen, roles)
-            if feedback.status == "failed":
-                return _arm_from(turns, BranchEnd(branch=arm, reason="feedback_failed", feedback=feedback))
-            user = Message(role="user", content=(feedback.text,))
-            reply = await roles.receiver.reply((*seen, user), branch=arm, round=number)
-            judgement, unjudged = await self._judge(episode, reply)
-            turns.append(
-                Turn(
-                    index=last.index + 1,
-                    parent=last.index,
-                    branch=arm,
-                    round=number,
-                    user=user,
-                    reply=reply,
-                    judgement=judgement,
-                    feedback=feedback,
-                )
+        async def solve(label: str, provider: RoleClient) -> tuple[Turn, BranchEnd | None]:
+            branch = role_key("solve", label)
+            reply = await provider.reply(_opening(episode), branch=branch, purpose="solve")
+            judgement, why = await judged(self._parts, episode, reply)
+            asked = episode.question
+            turn = Turn(
+                index=0, parent=None, branch=branch, role="provider", user=asked, reply=reply, judgement=judgement
             )
-            if judgement is None:
-                reason = "judge_failed" if unjudged else "reply_failed"
-                return _arm_from(turns, BranchEnd(branch=arm, reason=reason, error=unjudged))
-            if judgement.correct:
-                return _arm_from(turns, BranchEnd(branch=arm, reason="solved"))
-        return _arm_from(turns, BranchEnd(branch=arm, reason="rounds_used"))
+            return turn, BranchEnd(branch=branch, reason="judge_failed", error=why) if why else None
 
-    async def _feedback(
+        solved = await asyncio.gather(*[solve(label, client) for label, client in roles.providers.items()])
+        n = len(record.turns)
+        turns = [replace(turn, index=n + place) for place, (turn, _) in enumerate(solved)]
+        ends = [end for _, end in solved if end is not None]
+        return replace(record, turns=(*record.turns, *turns), ends=(*record.ends, *ends))
+
+    def _plans(
         self,
-        arm: str,
-        number: int,
-        episode: Episode,
-        last: Turn,
-        solution: Turn,
-        seen: Sequence[Message],
+        arms: Sequence[str],
+        first: Turn,
+        able: Mapping[str, Turn],
         roles: Roles,
-    ) -> Feedback:
-        assert roles.provider is not None  # play() refused it otherwise
-        provider = _Provider(
-            name=roles.provider.name,
-            solution=solution,
-            history=seen,
-            prompts=self._parts.prompts,
-            sees_target=self._options.provider_sees_gt,
-            client=roles.provider,
-            branch=arm,
-            round=number,
-        )
-        try:
-            given = await self._parts.feedback_providers[arm].give(episode, last, provider)
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; this arm fails, what was paid for stays
-            return _failed_feedback(arm, provider.name, f"raised {error!r}")
-        if not isinstance(given, Feedback) or not isinstance(given.text, str):
-            return _failed_feedback(arm, provider.name, f"gave no Feedback with a text but {given!r}")
-        return given
-
-    async def _judge(self, episode: Episode, reply: Reply) -> tuple[Judgement | None, str | None]:
-        """The judgement of a usable reply, or why there is none; what was judged before stays judged."""
-        if not reply.usable:
-            return None, None
-        verifier = self._parts.verifier
-        try:
-            if isinstance(verifier, PatientVerifier):
-                judgement = await verifier.judge_later(reply.text, episode.target, episode.options)
-            else:
-                judgement = verifier.judge(reply.text, episode.target, episode.options)
-        except Exception as error:  # noqa: BLE001 - a verifier may be a stranger's; a failing one is no wrong answer
-            return None, redact(f"the verifier raised {error!r}")[:500]
-        if not isinstance(judgement, Judgement):
-            return None, f"the verifier gave no Judgement but {type(judgement).__name__}"
-        return judgement, None
-
-    def _record(
-        self,
-        episode: Episode,
-        roles: Roles,
-        common: Sequence[Turn],
-        reason: str,
-        arms: Sequence[_Arm] = (),
-        *,
-        ends: Sequence[BranchEnd] = (),
-        error: str | None = None,
-    ) -> EpisodeRecord:
-        turns = list(common)
+        max_rounds: int,
+        borrowed: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Iterator[BranchPlan]:
+        """A branch for each arm and provider that solved the question; one for all where no model writes the arm."""
         for arm in arms:
-            turns += _renumbered(arm.turns, len(turns))
-        models = {"receiver": roles.receiver.name}
-        if roles.provider is not None:
-            models["provider"] = roles.provider.name
-        failed = reason == "reply_failed"
-        return EpisodeRecord(
-            task="",
-            protocol="feedback_loop",
-            episode_id=episode.id,
-            doc_id=episode.doc_id,
-            repeat=episode.repeat,
-            category=episode.category,
-            cluster=episode.cluster,
-            target=episode.target,
-            options=episode.options,
-            system=episode.system,
-            turns=tuple(turns),
-            ends=(*ends, *[arm.end for arm in arms]),
-            status="failed" if failed else "finished",
-            stop_reason=reason,
-            error=error,
-            models=models,
+            for label in list(able)[:1] if arm in self._shared else able:
+                yield BranchPlan(
+                    arm=arm,
+                    branch=arm if arm in self._shared else role_key(arm, label),
+                    first=first,
+                    solution=able[label],
+                    provider=roles.providers[label],
+                    uses_provider=arm not in self._shared,
+                    max_rounds=max_rounds,
+                    borrowed=(borrowed or {})[arm][label] if arm in self._borrowing else None,
+                    sees_target=self._options.provider_sees_gt,
+                    guard=self._guard,
+                )
+
+    async def _with_branches(
+        self, record: EpisodeRecord, plans: Iterator[BranchPlan], episode: Episode, roles: Roles
+    ) -> EpisodeRecord:
+        played: list[Played] = await asyncio.gather(
+            *[play_branch(plan, episode, roles.receiver, self._parts) for plan in plans]
         )
-
-
-def _failed_feedback(arm: str, author: str, what: str) -> Feedback:
-    why = redact(f"feedback '{arm}' {what}")[:500]
-    reply = Reply(text="", status="error", error=why, usage=Usage())
-    return Feedback(text="", kind=arm, author=author, status="failed", reply=reply)
+        turns = list(record.turns)
+        for branch in played:
+            turns += renumbered(branch.turns, len(turns))
+        return replace(record, turns=tuple(turns), ends=(*record.ends, *[branch.end for branch in played]))
 
 
 def _opening(episode: Episode) -> tuple[Message, ...]:
@@ -259,14 +221,48 @@ def _opening(episode: Episode) -> tuple[Message, ...]:
     return (*system, episode.question)
 
 
-def _arm_from(turns: Sequence[Turn], end: BranchEnd) -> _Arm:
-    own = [replace(turn, index=turn.index - 1, parent=(turn.parent or 0) - 1) for turn in turns[1:]]
-    return _Arm(turns=tuple(own), end=end)
+def _record(episode: Episode, roles: Roles, first: Turn) -> EpisodeRecord:
+    providers = {role_key("provider", label): client.name for label, client in roles.providers.items()}
+    return EpisodeRecord(
+        task="",
+        protocol="feedback_loop",
+        episode_id=episode.id,
+        doc_id=episode.doc_id,
+        repeat=episode.repeat,
+        category=episode.category,
+        cluster=episode.cluster,
+        target=episode.target,
+        options=episode.options,
+        system=episode.system,
+        turns=(first,),
+        models={"receiver": roles.receiver.name, **providers},
+    )
 
 
-def _renumbered(turns: Sequence[Turn], offset: int) -> list[Turn]:
-    """The arm's turns behind `offset` others, in the order of the YAML and not of arrival: two runs compare equal."""
-    return [
-        replace(turn, index=turn.index + offset, parent=0 if turn.parent == -1 else (turn.parent or 0) + offset)
-        for turn in turns
-    ]
+def _label(turn: Turn) -> str:
+    return turn.branch.partition("@")[2]
+
+
+def _solved(turn: Turn) -> bool:
+    return turn.role == "provider" and turn.judgement is not None and turn.judgement.correct
+
+
+def _able(record: EpisodeRecord, roles: Roles) -> dict[str, Turn]:
+    """Label -> own try of the providers that solved the question, in the order of the YAML."""
+    solved = {_label(turn): turn for turn in record.turns if _solved(turn)}
+    return {label: solved[label] for label in roles.providers if label in solved}
+
+
+def _why_not_played(record: EpisodeRecord) -> str:
+    """Why no provider may teach; of several reasons the one that leaves most open."""
+    tries = [turn for turn in record.turns if turn.role == "provider"]
+    if any(turn.judgement is None for turn in tries):
+        return "provider_failed"
+    read = any(turn.judgement is not None and turn.judgement.extraction.answer is not None for turn in tries)
+    return "provider_wrong" if read else "provider_unparsed"
+
+
+def _lent(feedback: Feedback, record: EpisodeRecord) -> dict[str, str]:
+    """What another episode may be told: the model's own words, since the sentence before them is each one's own."""
+    said = said_in_the_end(feedback.reply.text) if feedback.reply is not None else feedback.text
+    return {"text": said, "kind": feedback.kind, "author": feedback.author, "source": record.episode_id}

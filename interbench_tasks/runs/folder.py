@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from io import FileIO
@@ -34,7 +35,7 @@ class RunFolder:
     def __init__(self, path: Path, *, rank: int = 0, world_size: int = 1) -> None:
         self.path = path
         self._own = path / (EPISODES if world_size == 1 else f"episodes-rank{rank}.jsonl")
-        self._lines: list[tuple[int, int, int, int]] = []
+        self._lines: dict[tuple[int, int], tuple[int, int]] = {}
         self._file: FileIO | None = None
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,20 @@ class RunFolder:
         except OSError as error:
             self._close()
             raise _folder_error(self._own, error) from error
-        self._lines.append((record.doc_id, record.repeat, start, len(data)))
+        self._lines[(record.doc_id, record.repeat)] = (start, len(data))
+
+    def read(self, key: tuple[int, int]) -> EpisodeRecord:
+        """The record that was written last of an episode of this rank.
+
+        Raises: KeyError where there is none; RunFolderError where it cannot be read any more.
+        """
+        start, length = self._lines[key]
+        try:
+            with self._own.open("rb") as source:
+                source.seek(start)
+                return record_from_line(source.read(length).decode("utf-8", "surrogatepass"))
+        except OSError as error:
+            raise RunFolderError(f"{self._own}: cannot be read: {error.strerror or error}") from error
 
     def _close(self) -> None:
         if self._file is not None:
@@ -63,14 +77,14 @@ class RunFolder:
             self._file = None
 
     def finish(self) -> None:
-        """Rewrite this rank's episodes sorted by doc and repeat, in one step."""
+        """Rewrite this rank's episodes sorted by doc and repeat, each as it was written last, in one step."""
         if self._file is None:
             return
         self._close()
         ordered = self._own.with_suffix(".sorted")
         try:
             with self._own.open("rb") as source, ordered.open("wb") as target:
-                for _, _, start, length in sorted(self._lines):
+                for _, (start, length) in sorted(self._lines.items()):
                     source.seek(start)
                     target.write(source.read(length))
                 target.flush()
@@ -142,10 +156,30 @@ def read_records(path: Path) -> Iterator[EpisodeRecord]:
         yield from _records_in(file)
 
 
-def _records_in(file: Path) -> Iterator[EpisodeRecord]:
+_KEY = re.compile(r'"doc_id":(-?\d+),"repeat":(\d+)')
+"""Where a line says which episode it is of; no text inside of the JSON before it can look the same."""
+
+
+def _outdated_in(file: Path) -> set[int]:
+    """Numbers of the lines that a later one replaces: a killed run leaves both passes of an episode."""
+    last: dict[tuple[str, ...], int] = {}
+    outdated: set[int] = set()
     with file.open(encoding="utf-8", errors="surrogatepass") as lines:
         for number, line in enumerate(lines, 1):
-            if line.strip():
+            found = _KEY.search(line)
+            if found is None:
+                continue
+            if found.groups() in last:
+                outdated.add(last[found.groups()])
+            last[found.groups()] = number
+    return outdated
+
+
+def _records_in(file: Path) -> Iterator[EpisodeRecord]:
+    outdated = _outdated_in(file)
+    with file.open(encoding="utf-8", errors="surrogatepass") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip() and number not in outdated:
                 try:
                     yield record_from_line(line)
                 except (RunFolderError, ValueError) as error:

@@ -13,6 +13,7 @@ from typing import Any
 from interbench_tasks.config import TaskOptions
 from interbench_tasks.records import GenerationSettings
 from interbench_tasks.redaction import redact
+from interbench_tasks.task_roles import role_key
 
 PACKAGES = (
     "interbench-tasks",
@@ -56,7 +57,7 @@ def manifest_from(
         "options": options.common.model_dump(mode="json", exclude={"roles"}),
         "prompt_digests": {name: _digest(text) for name, text in options.common.prompts.items()},
         "generation": {"receiver": _settings(options.receiver_settings)}
-        | {name: _settings(role.settings) for name, role in options.roles.items()},
+        | {role_key(name, role.label): _settings(role.settings) for name, own in options.roles.items() for role in own},
         "models": models,
         "simulated": sorted(role for role, model in models.items() if "simulated" in model["name"]),
         "data": {"source": source, "n_episodes": n_episodes},

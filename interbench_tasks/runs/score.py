@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_reco
 
 
 def metrics_from(
-    metric_set: MetricSet, summaries: Sequence[Mapping[str, Any]], *, task: str, n_wanted: int | None
+    metric_set: MetricSet,
+    summaries: Sequence[Mapping[str, Any]],
+    *,
+    task: str,
+    n_wanted: int | None,
+    second_pass: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of `metrics.json`: every metric, in all and per category, and whether the run was finished.
 
-    Args: n_wanted = episodes that the run was to play; None where nobody knows.
+    Args: n_wanted = episodes that the run was to play, None where nobody knows; second_pass = the manifest's.
     """
     ordered = sorted(summaries, key=lambda summary: (summary["doc_id"], summary["repeat"]))
     by_category: dict[str, list[Mapping[str, Any]]] = {}
@@ -30,10 +36,23 @@ def metrics_from(
     return {
         "task": task,
         "episodes": {"found": len(ordered), "wanted": n_wanted},
-        "finished": n_wanted is not None and len(ordered) >= n_wanted,
+        "finished": _finished(ordered, n_wanted, second_pass),
         "metrics": _as_json(metric_set.table(ordered)),
         "categories": {name: _as_json(metric_set.table(rows)) for name, rows in sorted(by_category.items())},
     }
+
+
+def _finished(
+    summaries: Sequence[Mapping[str, Any]], n_wanted: int | None, second_pass: Mapping[str, Any] | None
+) -> bool:
+    """Whether every wanted episode was played (not skipped), and every one of the second pass played on."""
+    played = sum(summary.get("status") != "skipped" for summary in summaries)
+    if n_wanted is None or played < n_wanted:
+        return False
+    if second_pass is None:
+        return True
+    played_on = sum(summary.get("passes", 1) >= 2 for summary in summaries)
+    return second_pass["n_episodes"] is not None and played_on >= second_pass["n_episodes"]
 
 
 def _as_json(table: Mapping[str, Estimate]) -> dict[str, Any]:
@@ -55,15 +74,70 @@ def metric_set_of(manifest: Mapping[str, Any], offers: Offers, where: Path) -> M
     return made
 
 
-def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
-    """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRun:
+    """The run of one task, as its folder tells it."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    metric_set: MetricSet
+    summaries: Sequence[Mapping[str, Any]]
+    """Of all episodes, sorted by doc and repeat."""
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return str(self.manifest["task"])
+
+    @property
+    def receiver(self) -> str:
+        """The model under test.
+
+        Raises: RunFolderError where the manifest does not name it.
+        """
+        try:
+            return str(self.manifest["models"]["receiver"]["name"])
+        except (KeyError, TypeError) as error:
+            raise RunFolderError(f"{self.folder / MANIFEST}: names no receiver under `models`") from error
+
+    @property
+    def finished(self) -> bool:
+        """Whether every wanted episode was played to its end."""
+        return _finished(self.summaries, self._n_wanted, self.manifest.get("second_pass"))
+
+    @property
+    def _n_wanted(self) -> int | None:
+        wanted: int | None = self.manifest.get("data", {}).get("n_episodes")
+        return wanted
+
+    def metrics(self) -> dict[str, Any]:
+        """The content of `metrics.json`, computed now."""
+        return metrics_from(
+            self.metric_set,
+            self.summaries,
+            task=self.task,
+            n_wanted=self._n_wanted,
+            second_pass=self.manifest.get("second_pass"),
+        )
+
+
+def run_from_folder(path: Path, offers: Offers) -> ScoredRun:
+    """A run read back from its folder; nothing is written.
 
     Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
     """
     manifest = read_json(path / MANIFEST)
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
     summaries = [metric_set.summary(record) for record in read_records(path)]
-    wanted = manifest.get("data", {}).get("n_episodes")
-    metrics = metrics_from(metric_set, summaries, task=manifest["task"], n_wanted=wanted)
+    summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
+    return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries)
+
+
+def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
+    """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
+
+    Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
+    """
+    metrics = run_from_folder(path, offers).metrics()
     write_json(path / METRICS, metrics)
     return metrics

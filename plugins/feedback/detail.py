@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from interbench_tasks import Episode, Feedback, Message, Provider, Reply, Turn, render, without_reasoning
+from interbench_tasks import Episode, Feedback, Message, Provider, Turn, render, said_in_the_end
 
 from .simple import Simple, sentence
 
@@ -39,11 +39,6 @@ name neither the option's letter nor its text nor its value."""
 """OURS: the paper does not print its prompt. A YAML replaces it with `prompts.detail`."""
 
 
-def _said(reply: Reply) -> str:
-    """What a reply says once its thinking is taken out: that may name the answer, and is not meant for the receiver."""
-    return (without_reasoning(reply.text) or "").strip()
-
-
 class Detail:
     """The simple sentence, then the provider's explanation.
 
@@ -66,12 +61,12 @@ class Detail:
             question=episode.raw_question,
             options=episode.options,
             answer=turn.reply.text,
-            solution=_said(solution.reply) if solution is not None else "",
+            solution=said_in_the_end(solution.reply.text) if solution is not None else "",
             target=episode.target if provider.sees_target else "",
         )
         prompt = Message(role="user", content=(*episode.question.pictures, text))
         reply = await provider.reply([prompt])
-        explanation = _said(reply)
+        explanation = said_in_the_end(reply.text)
         return Feedback(
             text=f"{sentence(episode, turn, provider)}\n\n{explanation}",
             kind="detail",

@@ -21,6 +21,7 @@ class Simple:
     Source: InterFeedback (arXiv 2502.15027v3), "simple feedback": the correctness signal only.
     """
 
+    uses_provider: ClassVar[bool] = False
     prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {"simple": ("question", "options", "answer")}
     """The prompts that a YAML may replace, and what each may name."""
 

@@ -30,6 +30,8 @@ class PlantedItem:
     options: Mapping[str, str] = field(default_factory=dict)
     pixels: str | None = None
     """`pixel_digest` of its picture, needed where several items ask the same question."""
+    said: str | None = None
+    """How a right answer is written; None: as the target."""
 
 
 def items_from(questions: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[PlantedItem]:

@@ -1,0 +1,78 @@
+"""Keeps what comes of a run while it is played."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pluggy
+
+from interbench_tasks.hookspecs import EpisodeProtocol, MetricSet, TwoPassProtocol
+from interbench_tasks.records import EpisodeRecord
+from interbench_tasks.redaction import redact
+from interbench_tasks.runs.folder import RunFolder
+from interbench_tasks.runs.plan import Facts, Key
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Keeps records as they end; lives on the engine's loop thread."""
+
+    folder: RunFolder
+    metric_set: MetricSet
+    protocol: EpisodeProtocol
+    manager: pluggy.PluginManager
+    n_wanted: int
+    summaries: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    failures: dict[Key, set[str]] = field(default_factory=dict)
+    watcher_errors: Counter[str] = field(default_factory=Counter)
+    all_played: threading.Event = field(default_factory=threading.Event)
+    """Set once every wanted episode has a record."""
+    _facts: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+
+    def keep(self, record: EpisodeRecord) -> None:
+        """Write the record, and take out of it what is needed later. A second one of an episode replaces the first."""
+        key = (record.doc_id, record.repeat)
+        self.folder.append(record)
+        self.summaries[key] = self.metric_set.summary(record)
+        self.failures[key] = failures_of(record)
+        if record.passes == 1 and isinstance(self.protocol, TwoPassProtocol) and self.protocol.two_passes:
+            self._facts[key] = self.protocol.facts(record)
+        self._tell_watchers(record)
+        if len(self.summaries) >= self.n_wanted:
+            self.all_played.set()
+
+    def facts(self) -> Facts:
+        """What the second pass is planned from."""
+        return list(self._facts.values())
+
+    @property
+    def n_failed(self) -> int:
+        """Episodes in which something failed."""
+        return sum(bool(found) for found in self.failures.values())
+
+    def errors(self) -> Counter[str]:
+        """Error text -> number of episodes."""
+        return Counter(text for found in self.failures.values() for text in found)
+
+    def _tell_watchers(self, record: EpisodeRecord) -> None:
+        for watcher in self.manager.hook.interbench_episode_finished.get_hookimpls():
+            arguments = {"record": record} if "record" in watcher.argnames else {}
+            try:
+                watcher.function(**arguments)
+            except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
+                self.watcher_errors[redact(f"plugin '{watcher.plugin_name}': {error!r}")] += 1
+
+
+def failures_of(record: EpisodeRecord) -> set[str]:
+    """Why something of the episode has no score: itself, one of its replies, or feedback that could not be given."""
+    if record.status != "finished":
+        return {record.error or record.stop_reason}
+    failed = [turn.reply for turn in record.turns if not turn.reply.usable]
+    broken = [end.feedback for end in record.ends if end.feedback is not None and end.reason == "feedback_failed"]
+    failed += [feedback.reply for feedback in broken if feedback.reply is not None]
+    unjudged = {end.error for end in record.ends if end.error is not None}
+    return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged

