@@ -8,12 +8,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from interbench_tasks.config import config_from_file, task_options_from
+from interbench_tasks.config import task_options_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.role_words import role_words_from
 from interbench_tasks.runs.folder import new_run_id
-from interbench_tasks.runs.play import RunPlan, play_run
+from interbench_tasks.runs.plan import RunPlan
+from interbench_tasks.runs.play import play_run
 from interbench_tasks.task_files import data_of
+from interbench_tasks.yaml_files import config_from_file
 
 
 def no_harness(role: object) -> None:
