@@ -179,9 +179,9 @@ class LedgerFile:
 
         Raises: LedgerError where the file cannot be written; DamageError.
         """
-        with explained(self.path, "written"):
-            with self._transaction():
-                n_deleted = self._connection.execute(f"DELETE FROM reply WHERE {condition}", parameters).rowcount
+        with explained(self.path, "written"), self._transaction():
+            n_deleted = self._connection.execute(f"DELETE FROM reply WHERE {condition}", parameters).rowcount
+        with explained(self.path, "made smaller, but the replies are deleted"):
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return n_deleted

@@ -264,6 +264,27 @@ def test_pruning_gives_the_space_back_to_the_disk(folder):
     assert overview(folder).total.n_replies == 5
 
 
+class WithoutRoom(sqlite3.Connection):
+    """A disk with room for a deletion, but not for a copy of what stays."""
+
+    def execute(self, sql, *args):
+        if sql == "VACUUM":
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return super().execute(sql, *args)
+
+
+def test_a_full_disk_while_pruning_says_that_the_replies_are_deleted(folder, monkeypatch):
+    stored(folder)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, **options: connect(path, factory=WithoutRoom, **options))
+    with pytest.raises(LedgerError, match=r"made smaller, but the replies are deleted \(.*\): the disk is full"):
+        prune(folder, Selection(model=GPT))
+    monkeypatch.undo()
+    assert left(folder) == [4, 5, 6]
+
+
 def test_what_was_saved_stays_known_after_pruning(folder):
     stored(folder)
     ledger = Ledger.open(folder)

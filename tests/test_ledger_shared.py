@@ -7,16 +7,18 @@ import os
 import random
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from interbench_tasks import ledger_writer
+from interbench_tasks import ledger_file, ledger_writer
 from interbench_tasks.errors import LedgerError
 from interbench_tasks.ledger import Ledger
-from interbench_tasks.ledger_file import LedgerFile
+from interbench_tasks.ledger_file import LedgerFile, set_aside
+from interbench_tasks.ledger_rows import DamageError
 from tests.ledgers import REPLY, count, filled, key, kill_writer, put_all, start_writer
 from tests.test_ledger_schema import file_of_version_1
 
@@ -96,7 +98,7 @@ def test_a_file_of_another_run_that_is_replaced_is_opened_again(folder):
     path = filled(folder, n=1)
     one = Ledger.open(folder, rank=1)
     assert named(one, [0]) == ["reply 0"]
-    path.rename(folder / "elsewhere")  # as a third run does that finds it damaged
+    set_aside(path)  # as a third run does that finds it damaged
     two = Ledger.open(folder)
     put_all(two, {key(5): REPLY})
     assert named(one, [5, 0]) == ["It is a cat.", None]
@@ -260,6 +262,47 @@ def test_a_folder_that_cannot_be_made_again_is_an_error_for_those_who_wait(folde
     put_all(ledger, {key(3): REPLY})
     ledger.close()
     assert count(folder / OWN) == 2
+
+
+def test_files_that_vanish_while_they_are_opened_are_noticed(folder, monkeypatch):
+    real = ledger_file._identity_of
+
+    def too_late(path: Path) -> tuple[object, ...]:
+        monkeypatch.undo()
+        remove_contents(folder)
+        return real(path)
+
+    monkeypatch.setattr(ledger_file, "_identity_of", too_late)
+    ledger = Ledger.open(folder)
+    put_all(ledger, {key(1): REPLY})
+    ledger.close()
+    assert len(ledger.warnings) == 1
+    assert count(folder / OWN) == 1
+
+
+def test_an_error_that_comes_of_vanished_files_is_not_taken_for_damage(folder, monkeypatch):
+    ledger = Ledger.open(folder)
+    put_all(ledger, {key(1): REPLY})
+
+    def vanished(file: LedgerFile, rows, saved) -> None:
+        monkeypatch.undo()
+        remove_contents(folder)
+        raise DamageError("database disk image is malformed")
+
+    monkeypatch.setattr(LedgerFile, "put_all", vanished)
+    put_all(ledger, {key(2): REPLY})
+    assert named(ledger, [1, 2]) == ["It is a cat."] * 2
+    ledger.close()
+    assert [("was using it" in warning, "set aside" in warning) for warning in ledger.warnings] == [(True, False)]
+
+
+def test_a_ledger_that_another_thread_closes_gives_its_file_free(folder):
+    ledger = Ledger.open(folder)
+    thread = threading.Thread(target=ledger.close)
+    thread.start()
+    thread.join()
+    Ledger.open(folder).close()
+    assert sqlite_files(folder) == [OWN]
 
 
 def test_looking_whether_the_file_is_there_costs_microseconds(folder):

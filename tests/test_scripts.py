@@ -183,6 +183,11 @@ def test_test_fails_where_pytest_fails(project):
     assert run_script(project, "scripts/test")[0] == 5
 
 
+def test_soak_installs_and_passes_its_arguments_on(project):
+    assert run_script(project, "scripts/soak", "--kills", "200", "--seed", "7")[0] == 0
+    assert calls(project) == [PACKAGE, "python -m tests.soak --kills 200 --seed 7"]
+
+
 # --- scripts/check and scripts/docs ------------------------------------------------------------------------------
 
 
