@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__, cli_tables
+from interbench_tasks import __version__, cli_estimate, cli_tables
+from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks and scores.",
 )
+app.add_typer(ledger_app, name="ledger")
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -63,6 +65,7 @@ def score(
     from interbench_tasks.report.table import table_text
     from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
     from interbench_tasks.runs.score import score_folder
+    from interbench_tasks.runs.usage_file import read_usage, usage_lines
 
     offers = offers_from(build_plugin_manager())
     for folder in [folder for run in runs for folder in run_folders(run)]:
@@ -76,12 +79,18 @@ def score(
                 f"UNFINISHED: only {found} of {'?' if wanted is None else wanted} episodes are here. What ends first "
                 "is no fair sample (right answers end early): run the same command again before you use these numbers."
             )
+        used = read_usage(folder)
+        if used is not None and used["stopped"]:
+            typer.echo(f"STOPPED: {used['stopped']}")
         typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
         for category, table in metrics["categories"].items() if categories else ():
             typer.echo("\n" + table_text(table, title=f"category {category}"))
+        if used is not None:
+            typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
         typer.echo("")
 
 
+app.command()(cli_estimate.estimate)
 app.command()(cli_tables.table)
 app.command()(cli_tables.compare)
 

@@ -3,87 +3,98 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from interbench_tasks.errors import InterbenchError
+from interbench_tasks.errors import InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
-from interbench_tasks.report.formats import Format
+
+if TYPE_CHECKING:  # what a command needs is imported when it runs: `interbench --help` stays quick
+    from interbench_tasks.runs.score import ScoredRun
 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.", show_default=False)]
 FormatOption = Annotated[str, typer.Option("--format", help="text, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
-FORMATS: tuple[Format, ...] = ("text", "csv", "latex", "json")
+FORMATS = ("text", "csv", "latex", "json")
+LAYOUTS = ("interfeedback", "controls", "list")
 
 
 def table(
     runs: Runs,
-    layout: Annotated[str, typer.Option(help="interfeedback (the paper's) or controls.")] = "interfeedback",
+    layout: Annotated[
+        str, typer.Option(help="interfeedback: receivers x providers; controls: arms and placebos; list: every metric.")
+    ] = "interfeedback",
     format: FormatOption = "text",
-    intervals: Annotated[bool, typer.Option(help="Show 95% intervals.")] = True,
+    intervals: Annotated[bool, typer.Option(help="Show 95% intervals (in text and latex).")] = True,
     out: OutOption = None,
 ) -> None:
-    """Show runs as one table: receivers by providers, or each arm beside its placebo."""
+    """Show runs as tables, one for each task: the paper's layout, the controls', or every metric."""
     from interbench_tasks.report.formats import as_csv, as_latex, as_text
-    from interbench_tasks.report.layouts import RunTable, controls_grid, flat_rows, interfeedback_grid, providers_of
+    from interbench_tasks.report.layouts import shown_from
+    from interbench_tasks.runs.comparable import names_of, refuse_doubles, table_warnings
 
-    _allowed("--layout", layout, ("interfeedback", "controls"))
+    _allowed("--layout", layout, LAYOUTS)
     _allowed("--format", format, FORMATS)
-    by_task: dict[str, list[RunTable]] = {}
-    for run in _read(runs):
-        metrics = run.metrics()
-        if not metrics["finished"]:
-            typer.echo(f"warning: {run.folder}: the run is UNFINISHED; do not publish its numbers", err=True)
-        by_task.setdefault(run.task, []).append(
-            RunTable(
-                receiver=run.receiver,
-                task=run.task,
-                providers=providers_of(run.manifest),
-                arms=run.manifest.get("protocol_options", {}).get("arms", ()),
-                metrics=metrics["metrics"],
-            )
-        )
-    grid_from = interfeedback_grid if layout == "interfeedback" else controls_grid
-    grids = [grid_from(own, intervals=intervals) for own in by_task.values()]
-    flat = [row for own in by_task.values() for row in flat_rows(own)]
+    found = _read(runs)
+    refuse_doubles(found)
+    by_task: dict[str, list[ScoredRun]] = {}
+    for run in found:
+        by_task.setdefault(run.task, []).append(run)
+    blocks = [shown_from(own, layout, intervals=intervals) for own in by_task.values()]
+    warnings = [told for own in by_task.values() for told in table_warnings(dict(zip(names_of(own), own, strict=True)))]
+    grids = [grid for block in blocks for grid in block.grids]
     texts = {
         "text": lambda: "\n\n".join(map(as_text, grids)),
         "latex": lambda: "\n\n".join(map(as_latex, grids)),
-        "csv": lambda: as_csv(flat),
-        "json": lambda: _json(flat),
+        "csv": lambda: as_csv([row for block in blocks for row in block.flat]),
+        "json": lambda: _json([row for block in blocks for row in block.nested]),
     }
-    _say(texts[format](), out)
+    _say(texts[format](), format, warnings, out)
 
 
 def compare(
     runs: Runs,
-    metric: Annotated[list[str] | None, typer.Option(help="A metric, or a glob; may be repeated.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A metric, or a glob like 'repeat_rate.*'; may be repeated. Default: accuracy, "
+            "accuracy_after.*, correction_rate.*",
+            show_default=False,
+        ),
+    ] = None,
     format: FormatOption = "text",
     out: OutOption = None,
 ) -> None:
-    """Compare receivers on the same items: paired differences with 95% intervals."""
-    from interbench_tasks.report import comparison as shown
+    """Compare runs of a task on the same items: paired differences with 95% intervals.
+
+    Up to four runs are compared each with each, more each with the first. Runs of several tasks: task by task.
+    """  # fmt: skip
+    from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
     from interbench_tasks.report.formats import as_csv, as_latex, as_text
-    from interbench_tasks.runs.compare import DEFAULT_METRICS, compared
+    from interbench_tasks.runs.compare import comparisons_from
 
     _allowed("--format", format, FORMATS)
-    found = compared(_read(runs), tuple(metric) if metric else DEFAULT_METRICS)
-    for warning in found.warnings:
-        typer.echo(f"warning: {redact(warning)}", err=True)
-    grids = [shown.own_grid(found), shown.pairs_grid(found)]
+    comparisons, left_out = comparisons_from(_read(runs), tuple(metric or ()))
+    warnings = [*left_out, *(told for one in comparisons for told in one.warnings)]
     texts = {
-        "text": lambda: "\n\n".join([*map(as_text, grids), "\n".join(shown.foot_lines(found))]),
-        "latex": lambda: "\n\n".join([*map(as_latex, grids), *[f"% {line}" for line in shown.foot_lines(found)]]),
-        "csv": lambda: as_csv(list(shown.flat_pairs(found))),
-        "json": lambda: _json(shown.as_json(found)),
+        "text": lambda: "\n\n".join(
+            "\n\n".join([*map(as_text, grids_from(one)), "\n".join(foot_lines(one))]) for one in comparisons
+        ),
+        "latex": lambda: "\n\n".join(
+            "\n\n".join([*map(as_latex, grids_from(one)), "\n".join(f"% {line}" for line in foot_lines(one))])
+            for one in comparisons
+        ),
+        "csv": lambda: as_csv([row for one in comparisons for row in flat_pairs(one)]),
+        "json": lambda: _json({"comparisons": [as_json(one) for one in comparisons], "left_out": list(left_out)}),
     }
-    _say(texts[format](), out)
+    _say(texts[format](), format, warnings, out)
 
 
-def _read(paths: list[Path]) -> list[Any]:
+def _read(paths: Sequence[Path]) -> list[ScoredRun]:
     from interbench_tasks.runs.folder import run_folders
     from interbench_tasks.runs.score import run_from_folder
 
@@ -91,21 +102,28 @@ def _read(paths: list[Path]) -> list[Any]:
     return [run_from_folder(folder, offers) for path in paths for folder in run_folders(path)]
 
 
-def _allowed(option: str, value: str, allowed: tuple[str, ...]) -> None:
+def _allowed(option: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InterbenchError(f"{option} {value}: allowed: {', '.join(allowed)}")
+        raise InterbenchError(f"{option} {value}{near_miss(value, allowed)}: allowed: {', '.join(allowed)}")
 
 
 def _json(content: object) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def _say(text: str, out: Path | None) -> None:
+def _say(text: str, format: str, warnings: Sequence[str], out: Path | None) -> None:
+    """Print a table or write it to a file; warnings go with it where the format has room, and always to stderr."""
+    told = [redact(f"warning: {' '.join(warning.split())}") for warning in warnings]
+    for line in told:
+        typer.echo(line, err=True)
+    marks: Mapping[str, str] = {"text": "", "latex": "% "}
     if out is None:
         typer.echo(text)
         return
+    if format in marks and told:
+        text = "\n".join([*(marks[format] + line for line in told), "", text])
     try:
-        out.write_text(text + "\n", encoding="utf-8")
+        out.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise InterbenchError(f"--out {out}: cannot be written: {error.strerror or error}") from error
     typer.echo(f"wrote {out}")

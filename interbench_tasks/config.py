@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from interbench_tasks.budget import BudgetOptions, limits_from
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.prices import price_list
 from interbench_tasks.prompts import variables_in
 from interbench_tasks.records import GenerationSettings
 from interbench_tasks.redaction import redact
@@ -86,6 +88,8 @@ class CommonOptions(_Strict):
     providers: tuple[str | dict[str, Any], ...] = ()
     """Several providers that share round 0, instead of `roles.provider`."""
     engine: EngineOptions = EngineOptions()
+    budget: BudgetOptions = BudgetOptions()
+    """What a run may use, and what models cost."""
     max_failed_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Above this share of failed episodes the run says so loudly."""
 
@@ -145,6 +149,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
     if common_options is not None and protocol_options is not None:
         metrics = common_options.metrics or offers.protocols[protocol].metrics
         problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
+        problems += _budget_problems(common_options.budget)
         wanted = offers.protocols[protocol].roles
         named = (common_options.roles, common_options.providers)
         roles = roles_from(*named, wanted, key=KEY, offers=offers, problems=problems)
@@ -180,6 +185,18 @@ def _split(
     common = {key: value for key, value in raw.items() if key in CommonOptions.model_fields}
     own = {key: value for key, value in raw.items() if key in options_model.model_fields and key not in common}
     return common, own
+
+
+def _budget_problems(options: BudgetOptions) -> Iterator[Problem]:
+    """What is wrong with the environment's limits or a file of prices: told before anything is paid."""
+    try:
+        limits_from(options)
+    except ConfigError as error:
+        yield from error.problems
+    try:
+        price_list(options.prices)
+    except ConfigError as error:
+        yield from (replace(problem, key=f"{error.where}: {problem.key}") for problem in error.problems)
 
 
 def _with_labels(options: BaseModel, roles: Mapping[str, Sequence[Role]], problems: list[Problem]) -> BaseModel:

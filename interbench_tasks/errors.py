@@ -80,6 +80,10 @@ class HarnessError(InterbenchError):
     """The installed lmms-eval does not have the shape we need, or an option of it cannot work with our tasks."""
 
 
+class BudgetError(InterbenchError):
+    """A budget cannot be kept: a limit makes no sense, or a model has no known price; raised before a call."""
+
+
 class RunFolderError(InterbenchError):
     """A run folder cannot be written or read: full disk, no permission, damaged file."""
 

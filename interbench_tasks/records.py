@@ -97,6 +97,8 @@ class ReplyRun:
     """Seconds in our own queue before sending."""
     retries: int = 0
     """Failed attempts before this reply."""
+    cached_input_tokens: int | None = None
+    """Of the input tokens, those that the server read from its own cache, which cost less; None where nobody tells."""
     from_ledger: bool = False
     started_at: float = 0.0
     """Unix time."""

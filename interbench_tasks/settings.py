@@ -14,6 +14,10 @@ KNOWN_VARIABLES = {
     "INTERBENCH_DATA": "JSONL or parquet file that the *_local tasks read",
     "INTERBENCH_RUNS": "folder for run folders where the harness got no --output_path",
     "INTERBENCH_LEDGER": "folder of the ledger, or 'off'",
+    "INTERBENCH_PRICES": "file with prices of models, in USD per million tokens",
+    "INTERBENCH_MAX_COST": "USD that a command may cost; no new episode starts after that",
+    "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
+    "INTERBENCH_MAX_CALLS": "requests that a command may make, failed attempts included",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
     "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
     "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
@@ -53,6 +57,16 @@ def ledger_folder() -> Path | None:
     if chosen is not None and chosen.lower() == "off":
         return None
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_data_dir("interbench")) / "ledger"
+
+
+def prices_file() -> str | None:
+    """The user's own file of prices: INTERBENCH_PRICES."""
+    return variable("INTERBENCH_PRICES")
+
+
+def limit_variable(limit: str) -> str:
+    """The environment variable of a limit, e.g. INTERBENCH_MAX_COST for `max_cost`."""
+    return f"INTERBENCH_{limit.upper()}"
 
 
 def progress_wanted() -> bool:

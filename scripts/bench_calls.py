@@ -77,13 +77,15 @@ def stats(url: str) -> dict[str, float]:
     return seen
 
 
-def ours(folder: Path, url: str) -> None:
-    """The harness's own command."""
+def ours(folder: Path, url: str, *, with_ledger: bool = True) -> None:
+    """The harness's own command, with a fresh ledger or without any."""
     command = [sys.executable, "-m", "lmms_eval", "--model", "interbench_api", "--tasks", "bench_calls"]
     command += ["--model_args", f"model=openai:bench@{url},max_concurrency={CONCURRENCY}"]
     command += ["--include_path", str(folder), "--output_path", str(folder / "out")]
     with tempfile.TemporaryDirectory() as ledger:
-        subprocess.run(["env", f"INTERBENCH_LEDGER={ledger}", *command], check=True, capture_output=True)
+        subprocess.run(
+            ["env", f"INTERBENCH_LEDGER={ledger if with_ledger else 'off'}", *command], check=True, capture_output=True
+        )
 
 
 async def bare(folder: Path, url: str) -> None:

@@ -126,7 +126,7 @@ class Ledger:
     def get(self, key: str) -> Reply | None:
         return self.kept.get(key)
 
-    async def put(self, key: str, reply: Reply) -> None:
+    async def put(self, key: str, reply: Reply, backend: str | None = None) -> None:
         await asyncio.sleep(self.put_s)
         self.kept[key] = reply
 

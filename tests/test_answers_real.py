@@ -39,9 +39,9 @@ class RealReply:
 def read(name: str) -> tuple[list[RealReply], float]:
     rows = [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
     choices = [{chr(65 + i): str(o) for i, o in enumerate(ast.literal_eval(row["options"]))} for row in rows]
-    started = time.perf_counter()
+    started = time.process_time()
     found = [extract_choice(row["response"], options) for row, options in zip(rows, choices, strict=True)]
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     replies = [
         RealReply(id=row["id"], text=row["response"], choices=options, theirs=row["pred_indexs"], ours=extraction)
         for row, options, extraction in zip(rows, choices, found, strict=True)

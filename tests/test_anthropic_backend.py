@@ -26,7 +26,7 @@ from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.offers import interbench_backends
 from interbench_tasks.records import Episode, GenerationSettings, Message, PictureRef, Reply, Usage
-from interbench_tasks.role_words import role_words_from
+from interbench_tasks.role_words import role_words_from, several_role_words
 from tests.cli import lmms_eval, metrics, records
 from tests.planted import assert_metrics, expected_of
 from tests.servers.anthropic_server import (
@@ -776,7 +776,9 @@ def test_every_backend_that_the_readme_names_can_be_made_with_just_its_key(monke
         monkeypatch.setenv(name, "key-of-a-test")
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"(?:model|INTERBENCH_PROVIDER)=((?:openai|anthropic):\S+)", text)
-    made = [interbench_backends()[w.backend](w.model, **w.options) for w in map(role_words_from, named)]
+    each = [role_words_from(words) for several in named for words in several_role_words(several.rstrip("`."))]
+    options = [{key: value for key, value in words.options.items() if key != "name"} for words in each]
+    made = [interbench_backends()[w.backend](w.model, **own) for w, own in zip(each, options, strict=True)]
     assert {"anthropic:claude-sonnet-5-5", "openai:gemini-2.0-flash"} <= {backend.name for backend in made}
     assert any("@https://generativelanguage.googleapis.com/v1beta/openai " in backend.fingerprint for backend in made)
 

@@ -1,188 +1,297 @@
-"""Runs side by side: the same items, paired, and what may not be compared."""
+"""Runs side by side: the same episodes, paired, whatever the protocol."""
 
 from __future__ import annotations
 
-import json
+import math
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.proportion import proportion_confint
 
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import InterbenchError
-from interbench_tasks.metrics.intervals import agresti_min
-from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, own_grid, pairs_grid
-from interbench_tasks.report.formats import as_text
-from interbench_tasks.runs.compare import compared
+from interbench_tasks.runs.compare import DEFAULT_METRICS, compared, comparisons_from
 from interbench_tasks.runs.folder import MANIFEST, read_json, write_json
 from interbench_tasks.runs.score import run_from_folder
-from tests.cli import interbench
+from tests.scored_runs import OwnValues, episode, run_of
 from tests.test_second_pass import OFFERS, plan_of, play
 
 N = 60
 
 
-@pytest.fixture(autouse=True)
-def without_ledger(monkeypatch):
-    monkeypatch.setenv("INTERBENCH_LEDGER", "off")
+def one(comparison, metric, first=None, second=None):
+    [pair] = [
+        pair
+        for pair in comparison.pairs
+        if pair.metric == metric and first in (None, pair.first.run) and second in (None, pair.second.run)
+    ]
+    return pair
+
+
+def answers(*bits, metric="accuracy", start=0):
+    """Episodes from `start` on, each right (1), wrong (0) or unscored (None)."""
+    return [episode(start + number, **{metric: bit}) for number, bit in enumerate(bits)]
+
+
+def agresti_min_by_hand(b, c, n):
+    """Agresti and Min (2005): half an observation more in each cell of the 2x2 table."""
+    b, c, n = b + 0.5, c + 0.5, n + 2
+    half = stats.norm.ppf(0.975) * math.sqrt(b + c - (b - c) ** 2 / n) / n
+    return (b - c) / n - half, (b - c) / n + half
+
+
+# --- which numbers ------------------------------------------------------------------------------------------------
+
+
+def test_the_difference_is_over_the_common_episodes_with_a_paired_interval():
+    drawn = random.Random(3)
+    left, right = ([int(drawn.random() < rate) for _ in range(N)] for rate in (0.35, 0.7))
+    pair = one(compared([run_of("a", answers(*left)), run_of("b", answers(*right))]), "accuracy")
+    b = sum(x > y for x, y in zip(left, right, strict=True))
+    c = sum(x < y for x, y in zip(left, right, strict=True))
+    assert pair.n == N
+    assert pair.difference.value == pytest.approx((b - c) / N)
+    assert pair.difference.ci95 == pytest.approx(agresti_min_by_hand(b, c, N))
+    assert pair.difference.method == "paired_agresti_min"
+    assert (mcnemar([[0, b], [c, 0]]).pvalue < 0.05) == (not pair.difference.ci95[0] <= 0 <= pair.difference.ci95[1])
+    for side, bits in ((pair.first, left), (pair.second, right)):
+        assert side.value.value == pytest.approx(sum(bits) / N)
+        assert side.value.ci95 == pytest.approx(proportion_confint(sum(bits), N, method="wilson"))
+
+
+def test_what_is_left_out_is_counted_by_why_for_each_run():
+    first = run_of("a", answers(1, 1, 0, None, 1, 0))  # q0 .. q5
+    second = run_of("b", answers(0, 1, None, 1, 1, start=2))  # q2 .. q6
+    pair = one(compared([first, second]), "accuracy")
+    assert pair.n == 2  # q2 and q5
+    assert (pair.first.n_not_there, pair.first.n_not_scored) == (2, 1)  # q0 and q1; q4
+    assert (pair.second.n_not_there, pair.second.n_not_scored) == (1, 1)  # q6; q3
+
+
+def test_a_correction_rate_is_compared_on_the_items_in_both_test_sets():
+    metric = "correction_rate.detail"
+    runs = [run_of("a", answers(1, 0, None, 1, metric=metric)), run_of("b", answers(None, 1, 1, 1, metric=metric))]
+    pair = one(compared(runs), metric)
+    assert (pair.n, pair.first.value.value, pair.second.value.value) == (2, 0.5, 1.0)
+    assert (pair.first.n_not_scored, pair.second.n_not_scored) == (1, 1)
+
+
+def test_each_runs_own_value_is_over_all_of_its_own_episodes():
+    comparison = compared([run_of("a", answers(1, 1, 0, 0)), run_of("b", answers(1, 1, start=2))])
+    assert {name: own["accuracy"].value for name, own in comparison.own.items()} == {"a": 0.5, "b": 1.0}
+    assert one(comparison, "accuracy").first.value.value == 0.0
+
+
+def test_three_runs_are_paired_on_what_each_two_have_not_on_what_all_have():
+    runs = [run_of("a", answers(1, 0, 1)), run_of("b", answers(0, 0, 1)), run_of("c", answers(1, 1, start=2))]
+    comparison = compared(runs)
+    assert one(comparison, "accuracy", "a", "b").n == 3
+    assert one(comparison, "accuracy", "a", "c").n == 1
+    overlaps = {(o.first, o.second): (o.n_common, o.n_only_first, o.n_only_second) for o in comparison.overlaps}
+    assert overlaps == {("a", "b"): (3, 0, 0), ("a", "c"): (1, 2, 1), ("b", "c"): (1, 2, 1)}
+
+
+def test_up_to_four_runs_are_compared_each_with_each_and_more_with_the_first():
+    runs = [run_of(name, answers(1, 0)) for name in "abcde"]
+    assert len(compared(runs[:4]).pairs) == 6
+    assert [(pair.first.run, pair.second.run) for pair in compared(runs).pairs] == [("a", x) for x in "bcde"]
+
+
+def test_repeats_are_matched_one_by_one_and_are_not_independent():
+    def repeated(bits):
+        return [
+            episode(number, repeat, accuracy=bit) for number, pair in enumerate(bits) for repeat, bit in enumerate(pair)
+        ]
+
+    rows = [(1, 1), (0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (1, 1), (1, 0)]
+    others = [(0, 0), (0, 0), (1, 1), (0, 1), (0, 1), (0, 0), (1, 1), (0, 0)]
+    pair = one(compared([run_of("a", repeated(rows)), run_of("b", repeated(others))]), "accuracy")
+    assert (pair.n, pair.difference.method) == (16, "cluster_bootstrap")
+    fewer = one(
+        compared([run_of("a", repeated(rows)), run_of("b", [r for r in repeated(others) if r["repeat"]])]), "accuracy"
+    )
+    assert (fewer.n, fewer.difference.method) == (8, "paired_agresti_min")
+    assert fewer.first.value.value == pytest.approx(4 / 8)  # the second tries alone: 1 0 0 1 1 0 1 0
+
+
+def test_clusters_widen_the_interval_as_a_bootstrap_of_whole_clusters_does():
+    drawn = random.Random(5)
+    signs = [drawn.choice((-1, 0, 1)) for _ in range(30)]
+    left = [episode(i, cluster=f"c{i // 5}", accuracy=int(signs[i // 5] > 0)) for i in range(150)]
+    right = [episode(i, cluster=f"c{i // 5}", accuracy=int(signs[i // 5] < 0)) for i in range(150)]
+    pair = one(compared([run_of("a", left), run_of("b", right)]), "accuracy")
+    picks = np.random.default_rng(11).integers(0, 30, (20_000, 30))
+    by_hand = np.quantile(np.array(signs)[picks].mean(axis=1), [0.025, 0.975])
+    assert pair.difference.method == "cluster_bootstrap"
+    assert pair.difference.ci95 == pytest.approx(tuple(by_hand), abs=0.02)
+
+
+def test_the_order_of_episodes_and_of_runs_does_not_matter():
+    first, second = answers(1, 0, 1, 1, 0, 0, 1), answers(0, 0, 1, 0, 1, 0, 0)
+    there = one(compared([run_of("a", first), run_of("b", second)]), "accuracy")
+    back = one(compared([run_of("b", second[::-1]), run_of("a", first[::-1])]), "accuracy")
+    assert back.difference.value == -there.difference.value
+    assert back.difference.ci95 == pytest.approx((-there.difference.ci95[1], -there.difference.ci95[0]))
+
+
+# --- values that are no successes ---------------------------------------------------------------------------------
+
+
+def test_fractions_are_compared_by_a_paired_t_interval():
+    left, right = [0.1, 0.5, 0.9, 0.25, 0.6], [0.2, 0.1, 0.7, 0.25, 0.9]
+    pair = one(
+        compared([run_of("a", answers(*left, metric="s")), run_of("b", answers(*right, metric="s"))], ["s"]), "s"
+    )
+    theirs = stats.ttest_rel(left, right).confidence_interval(0.95)
+    assert pair.difference.value == pytest.approx(np.mean(np.subtract(left, right)))
+    assert pair.difference.ci95 == pytest.approx((theirs.low, theirs.high))
+    assert pair.difference.method == "t"
+    assert pair.first.value.value == pytest.approx(np.mean(left))
+
+
+def test_differences_of_arms_are_compared_too():
+    left, right = [1, 0, -1, 1, 1, 0], [-1, 0, 1, 0, 1, 0]
+    name = "difference.detail-simple"
+    runs = [run_of("a", answers(*left, metric=name)), run_of("b", answers(*right, metric=name))]
+    pair = one(compared(runs, [name]), name)
+    theirs = stats.ttest_rel(left, right).confidence_interval(0.95)
+    assert (pair.difference.value, pair.first.value.value) == (pytest.approx(1 / 6), pytest.approx(1 / 3))
+    assert pair.difference.ci95 == pytest.approx((theirs.low, theirs.high))
+    assert pair.first.value.method == "paired_agresti_min"
+
+
+def test_one_and_the_same_fraction_everywhere_claims_no_certainty():
+    runs = [run_of("a", answers(0.75, 0.75, metric="s")), run_of("b", answers(0.25, 0.25, metric="s"))]
+    pair = one(compared(runs, ["s"]), "s")
+    assert (pair.difference.value, pair.difference.ci95) == (0.5, None)
+
+
+def test_what_cannot_be_paired_says_why_and_is_not_silently_gone():
+    def run(name, **own):
+        metric_set = OwnValues(counts=["n_test"], contrasts=["discrimination"])
+        return run_of(name, [episode(i, n_test=1, stars=5.0, **own) for i in range(3)], metric_set=metric_set)
+
+    other = run("b", other_only=1)
+    other = replace(
+        other, summaries=[{**s, "own": s["own"] | ({"late": 1} if s["id"] == "q2" else {})} for s in other.summaries]
+    )
+    first = run("a", accuracy=1)
+    first = replace(
+        first, summaries=[{**s, "own": s["own"] | ({"late": 1} if s["id"] == "q0" else {})} for s in first.summaries]
+    )
+    comparison = compared([first, other], ["*"])
+    assert comparison.pairs == ()
+    assert comparison.unpaired == {
+        "accuracy": "only one of the runs has it",
+        "other_only": "only one of the runs has it",
+        "late": "no episode is scored in both runs",
+        "stars": "an episode's own value is not within [-1, 1]",
+        "n_test": "it is a count",
+        "discrimination": "it is no mean over episodes",
+    }
+
+
+# --- which metrics ------------------------------------------------------------------------------------------------
+
+
+def many(name):
+    names = ["accuracy", "accuracy_after.detail", "correction_rate.detail@p", "correction_rate.detail.round1@p",
+             "correction_rate_on_negatives.detail", "repeat_rate.detail"]  # fmt: skip
+    return run_of(name, [{**episode(i), "own": dict.fromkeys(names, 1)} for i in range(3)])
+
+
+def test_without_a_name_the_papers_metrics_are_compared_without_single_rounds():
+    assert list(compared([many("a"), many("b")]).own["a"]) == [
+        "accuracy", "accuracy_after.detail", "correction_rate.detail@p",
+    ]  # fmt: skip
+    assert "correction_rate.*" in DEFAULT_METRICS
+
+
+def test_metrics_are_chosen_by_name_or_glob_and_a_misspelt_one_is_told():
+    runs = [many("a"), many("b")]
+    assert [pair.metric for pair in compared(runs, ["repeat_*", "accuracy"]).pairs] == [
+        "accuracy",
+        "repeat_rate.detail",
+    ]
+    assert "correction_rate.detail.round1@p" in compared(runs, ["*.round1@*"]).own["a"]
+    with pytest.raises(InterbenchError, match=r"--metric accurcy: fits no metric of these runs; there are: accuracy,"):
+        compared(runs, ["accuracy", "accurcy"])
+
+
+def test_another_protocols_runs_are_compared_by_their_headline():
+    runs = [run_of(name, [episode(i, recall=1, precision=0) for i in range(3)]) for name in "ab"]
+    assert [pair.metric for pair in compared(runs).pairs] == ["recall"]
+
+
+# --- several tasks ------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_several_tasks_are_compared_task_by_task():
+    runs = [run_of(f"{name}{task}", answers(1, 0), task=task) for name in "ab" for task in ("x", "y")]
+    comparisons, left_out = comparisons_from(runs)
+    assert [comparison.tasks for comparison in comparisons] == [("x",), ("y",)]
+    assert [list(comparison.own) for comparison in comparisons] == [["ax", "bx"], ["ay", "by"]]
+    assert left_out == ()
+
+
+def test_a_run_without_a_partner_is_told():
+    runs = [run_of("a", answers(1), task="x"), run_of("b", answers(1), task="x"), run_of("c", answers(1), task="y")]
+    comparisons, left_out = comparisons_from(runs)
+    assert len(comparisons) == 1
+    assert left_out == ("/nowhere/c: is left out, no other run here is of the task y",)
+
+
+def test_runs_of_which_no_two_are_of_a_task_are_compared_with_a_warning():
+    runs = [run_of("a", answers(1, 0), task="x"), run_of("b", answers(0, 1), task="my_x")]
+    [comparison], left_out = comparisons_from(runs)
+    assert (comparison.tasks, left_out) == (("x", "my_x"), ())
+    assert 'the runs differ in task: "x" (a); "my_x" (b)' in comparison.warnings
+
+
+# --- played runs --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def played(tmp_path):
+def played(tmp_path, monkeypatch):
     """Makes a run folder: played("name", accuracy=..., wanted=[...])."""
+    monkeypatch.setenv("INTERBENCH_LEDGER", "off")
 
-    def make(name, *, wanted=None, block=None, **rates):
+    def make(name, *, wanted=range(N), **rates):
         folder = tmp_path / name
         folder.mkdir()
-        keys = [(doc, 0) for doc in (wanted if wanted is not None else range(N))]
-        plan = replace(plan_of(folder, n=N, wanted=keys, **(block or {})), run_id=name, n_total=len(keys))
+        plan = replace(plan_of(folder, n=N, wanted=[(doc, 0) for doc in wanted]), run_id=name, n_total=len(wanted))
         play(plan, receiver=SimulatedBackend(name, invalid=0, **rates))
         return plan.folder
 
     return make
 
 
-def loaded(*folders):
-    return [run_from_folder(folder, OFFERS) for folder in folders]
-
-
-def one(comparison, metric):
-    [pair] = [pair for pair in comparison.pairs if pair.metric == metric]
-    return pair
-
-
-def by_id(run):
-    return {summary["id"]: run.metric_set.contributions(summary) for summary in run.summaries}
-
-
-def test_accuracy_is_compared_on_the_common_items_with_a_paired_interval(played):
-    runs = loaded(played("weak", accuracy=0.3), played("strong", accuracy=0.7))
-    pair = one(compared(runs), "accuracy")
-    left, right = (by_id(run) for run in runs)
-    b = sum(left[key]["accuracy"] > right[key]["accuracy"] for key in left)
-    c = sum(left[key]["accuracy"] < right[key]["accuracy"] for key in left)
-    assert pair.n == N
-    assert pair.difference.value == pytest.approx((b - c) / N)
-    assert pair.difference.ci95 == pytest.approx(agresti_min(b, c, N))
-    assert (mcnemar([[0, b], [c, 0]]).pvalue < 0.05) == (not pair.difference.ci95[0] <= 0 <= pair.difference.ci95[1])
-
-
-def test_a_correction_rate_is_compared_on_the_items_in_both_test_sets_only(played):
-    runs = loaded(played("weak", accuracy=0.3), played("strong", accuracy=0.5))
-    metric = "correction_rate.detail@a"
-    pair = one(compared(runs), metric)
-    left, right = (by_id(run) for run in runs)
-    both = [key for key in left if metric in left[key] and metric in right[key]]
-    assert 0 < pair.n == len(both) < min(sum(metric in found for found in side.values()) for side in (left, right))
-    assert pair.first_value == pytest.approx(sum(left[key][metric] for key in both) / len(both))
-    assert pair.only_first == sum(metric in found for found in left.values()) - len(both)
-    assert pair.only_second == sum(metric in found for found in right.values()) - len(both)
-
-
-def test_runs_over_other_items_are_compared_where_they_overlap_and_the_rest_is_told(played):
-    runs = loaded(played("first", wanted=range(0, 40)), played("second", wanted=range(10, 60)))
+def test_played_runs_are_compared_as_their_contributions_say(played):
+    runs = [run_from_folder(played(n, accuracy=a, wanted=w), OFFERS) for n, a, w in
+            (("weak", 0.3, range(40)), ("strong", 0.5, range(10, 60)))]  # fmt: skip
     comparison = compared(runs)
-    assert one(comparison, "accuracy").n == 30
-    assert list(comparison.missing.values()) == [(10, 20)]
-    assert "simulated:first has 10 episodes" in "\n".join(foot_lines(comparison))
+    left, right = ({s["id"]: run.metric_set.contributions(s) for s in run.summaries} for run in runs)
+    for metric in ("accuracy", "accuracy_after.simple@b", "correction_rate.detail@a"):
+        both = [key for key in left.keys() & right.keys() if metric in left[key] and metric in right[key]]
+        pair = one(comparison, metric)
+        assert 0 < pair.n == len(both)
+        assert pair.difference.value == pytest.approx(sum(left[k][metric] - right[k][metric] for k in both) / len(both))
+        assert comparison.own[pair.first.run][metric] == runs[0].metric_set.table(runs[0].summaries)[metric]
+        scored = sum(metric in own for own in left.values())
+        assert pair.n + pair.first.n_not_there + pair.first.n_not_scored == scored
+    assert [(o.n_common, o.n_only_first, o.n_only_second) for o in comparison.overlaps] == [(30, 10, 20)]
 
 
-def test_a_run_compared_with_its_like_differs_nowhere(played):
-    first, second = played("same", seed=1), played("again", seed=1)
-    manifest = read_json(second / MANIFEST)
-    lines = (first / "episodes.jsonl").read_text(encoding="utf-8")
-    (second / "episodes.jsonl").write_text(lines, encoding="utf-8")
-    write_json(second / MANIFEST, manifest)
-    assert {pair.difference.value for pair in compared(loaded(first, second)).pairs} == {0.0}
-
-
-def test_three_runs_are_compared_each_with_each_and_five_with_the_first(played):
-    folders = [played(name) for name in ("m1", "m2", "m3")]
-    pairs = {(pair.first, pair.second) for pair in compared(loaded(*folders)).pairs}
-    assert pairs == {(f"simulated:{a}", f"simulated:{b}") for a, b in (("m1", "m2"), ("m1", "m3"), ("m2", "m3"))}
-    more = [*folders, played("m4"), played("m5")]
-    assert {pair.first for pair in compared(loaded(*more)).pairs} == {"simulated:m1"}
-
-
-def test_the_same_model_twice_is_told_apart_by_its_runs(played):
-    first, second = played("one"), played("two")
-    manifest = read_json(second / MANIFEST)
-    manifest["models"]["receiver"]["name"] = "simulated:one"
-    write_json(second / MANIFEST, manifest)
-    assert list(compared(loaded(first, second)).own) == ["simulated:one (one)", "simulated:one (two)"]
-
-
-def test_metrics_are_chosen_by_name_or_glob(played):
-    runs = loaded(played("one"), played("two"))
-    chosen = compared(runs, ("repeat_rate.*", "accuracy"))
-    assert {pair.metric.partition("@")[0] for pair in chosen.pairs} == {
-        "accuracy", "repeat_rate.detail", "repeat_rate.simple", "repeat_rate.reask", "repeat_rate.mismatched",
-    }  # fmt: skip
-    with pytest.raises(InterbenchError, match="fits no metric"):
-        compared(runs, ("accurcy",))
-
-
-def test_what_is_no_success_of_an_episode_is_not_compared(played):
-    runs = loaded(played("one"), played("two"))
-    assert not {p.metric for p in compared(runs, ("elimination_floor@a", "net_bit_effect@a", "accuracy")).pairs} - {
-        "accuracy"
-    }
-
-
-def test_what_differs_between_the_runs_is_told(played):
-    runs = loaded(played("one"), played("two", block={"providers": ["simulated:a", "simulated:c"]}))
-    warnings = "\n".join(compared(runs).warnings)
-    assert "differ in: providers" in warnings
-    assert "simulated:two: its receiver is a simulation" in warnings
-
-
-def test_an_unfinished_run_is_told(played):
-    first, second = played("one"), played("two")
-    lines = (second / "episodes.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (second / "episodes.jsonl").write_text("".join(lines[:30]), encoding="utf-8")
-    warnings = compared(loaded(first, second)).warnings
-    assert any("simulated:two: the run is UNFINISHED" in warning for warning in warnings)
-
-
-def test_runs_of_other_questions_are_refused(played):
-    first, second = played("one"), played("two")
-    text = (second / "episodes.jsonl").read_text(encoding="utf-8")
-    (second / "episodes.jsonl").write_text(text.replace('"target":"', '"target":"other '), encoding="utf-8")
-    with pytest.raises(InterbenchError, match="60 episodes of the same id have different right answers"):
-        compared(loaded(first, second))
-
-
-def test_what_cannot_be_compared_says_why(played):
-    first = played("one", wanted=range(0, 10))
-    with pytest.raises(InterbenchError, match="needs two runs"):
-        compared(loaded(first))
-    with pytest.raises(InterbenchError, match="is named twice"):
-        compared(loaded(first, first))
-    with pytest.raises(InterbenchError, match="no episode in common"):
-        compared(loaded(first, played("two", wanted=range(20, 30))))
-
-
-def test_tables_and_json_say_the_same(played):
-    comparison = compared(loaded(played("weak", accuracy=0.3), played("strong", accuracy=0.7)))
-    pair = one(comparison, "accuracy")
-    [line] = [line for line in as_text(pairs_grid(comparison)).splitlines() if line.startswith("accuracy  ")]
-    assert f"{100 * pair.difference.value:+.1f} [" in line
-    assert "simulated:weak" in as_text(own_grid(comparison))
-    [row] = [row for row in flat_pairs(comparison) if row["metric"] == "accuracy"]
-    assert (row["n"], row["difference"]) == (pair.n, pair.difference.value)
-    assert json.loads(json.dumps(as_json(comparison)))["pairs"][0]["metric"] == "accuracy"
-
-
-def test_the_commands_read_runs_and_change_nothing(played, tmp_path):
-    first, second = played("weak", accuracy=0.3), played("strong", accuracy=0.7)
-    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
-    shown = interbench("compare", first, second)
-    shown.check()
-    assert "Paired, on the episodes that are scored in both" in shown.output
-    table = interbench("table", first, second, "--format", "latex")
-    table.check()
-    assert r"\multicolumn{3}{c}{simulated:a}" in table.output
-    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
-    wrong = interbench("table", first, "--layout", "papers")
-    assert wrong.exit_code == 1
-    assert "allowed: interfeedback, controls" in wrong.output
+def test_a_run_compared_with_its_copy_differs_nowhere(played, tmp_path):
+    first = played("same")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "episodes.jsonl").write_bytes((first / "episodes.jsonl").read_bytes())
+    write_json(copy / MANIFEST, read_json(first / MANIFEST))
+    comparison = compared([run_from_folder(folder, OFFERS) for folder in (first, copy)], ["*"])
+    assert {pair.difference.value for pair in comparison.pairs} == {0.0}
+    assert list(comparison.own) == [f"simulated:same ({first})", f"simulated:same ({copy})"]

@@ -330,7 +330,7 @@ def test_a_ledger_that_fails_stops_the_run(verb):
                 raise OSError("the ledger is gone")
             return None
 
-        async def put(self, key, reply):
+        async def put(self, key, reply, backend=None):
             raise OSError("the ledger is gone")
 
     engine, api, kept = quiet(ledger=Broken()), Api(), []

@@ -626,8 +626,8 @@ def test_a_large_run_takes_seconds(monkeypatch):
     options = bench.ControlledOptions()
     chosen = FeedbackLoopMetrics(options)
     rows = [chosen.summary(record) for record in bench.Maker(options).records(bench.N)]
-    started = time.perf_counter()
+    started = time.process_time()
     found = chosen.table(rows)
-    assert time.perf_counter() - started < 10, "it takes 0.8 s on two cores"
+    assert time.process_time() - started < 10, "it takes 0.8 s on two cores"
     assert len(found) > 140
     assert found["discrimination.mismatched@r"].method == "cluster_bootstrap"

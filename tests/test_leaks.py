@@ -161,10 +161,10 @@ def test_the_same_detector_is_tried_with_a_wrong_answer():
 )
 def test_a_long_text_takes_no_time(piece):
     text = (piece * (200_000 // len(piece)))[:200_000]
-    started = time.perf_counter()
+    started = time.process_time()
     leak_check(text, "B", OPTIONS, decoy="C", known=(text, text), wrong="A")
     leak_check(text, "42", {}, decoy="43", known=(text, text))
-    assert time.perf_counter() - started < 4
+    assert time.process_time() - started < 4
 
 
 def test_the_end_of_a_long_text_is_read():

@@ -4,43 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-import signal
-import sqlite3
-import subprocess
-import sys
-import textwrap
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from interbench_tasks.errors import LedgerError
 from interbench_tasks.ledger import Ledger
 from interbench_tasks.ledger_file import LedgerFile
-from interbench_tasks.records import Reply, ReplyRun, Usage
-
-ROOT = Path(__file__).parents[1]
-REPLY = Reply(
-    text="It is a cat.",
-    finish_reason="stop",
-    reasoning="Whiskers.",
-    usage=Usage(calls=1, input_tokens=812, output_tokens=5, reasoning_tokens=3),
-    model="gpt-4o-2024-08-06",
-    run=ReplyRun(latency_s=1.5, waited_s=0.5, retries=2, started_at=1_700_000_000.0),
-)
-FROM_LEDGER = ReplyRun(from_ledger=True)
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
-
-
-def put_all(ledger: Ledger, replies: dict[str, Reply]) -> None:
-    async def put_side_by_side() -> None:
-        await asyncio.gather(*[ledger.put(name, reply) for name, reply in replies.items()])
-
-    asyncio.run(put_side_by_side())
+from interbench_tasks.records import Reply, Usage
+from tests.ledgers import FROM_LEDGER, REPLY, count, hold, key, kill_writer, put_all, start_writer
 
 
 @pytest.fixture
@@ -124,15 +97,6 @@ def test_put_returns_only_when_another_process_could_read_the_reply(folder, ledg
     assert asyncio.run(put_and_look()) == 1
 
 
-def count(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return connection.execute("SELECT count(*) FROM reply").fetchone()[0]
-    finally:
-        connection.close()
-
-
 def test_a_ledger_opened_again_knows_everything(folder):
     for start in (0, 100):
         ledger = Ledger.open(folder)
@@ -157,21 +121,14 @@ class Commits:
         self.sizes: list[int] = []
         self.real = LedgerFile.put_all
 
-    def put_all(self, file: LedgerFile, rows) -> None:
+    def put_all(self, file: LedgerFile, rows, saved) -> None:
         self.sizes.append(len(rows))
-        self.real(file, rows)
-
-
-def hold(path: Path) -> sqlite3.Connection:
-    """Another process's write lock."""
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    return other
+        self.real(file, rows, saved)
 
 
 def test_replies_that_wait_together_share_one_commit(folder, ledger, monkeypatch):
     commits = Commits()
-    monkeypatch.setattr(LedgerFile, "put_all", lambda file, rows: commits.put_all(file, rows))
+    monkeypatch.setattr(LedgerFile, "put_all", lambda file, rows, saved: commits.put_all(file, rows, saved))
     other = hold(folder / "ledger-rank0.sqlite3")
 
     async def put_while_held() -> None:
@@ -252,7 +209,7 @@ def test_it_is_fast_enough_not_to_be_noticed(ledger):
     assert time.perf_counter() - stored < 0.5
 
 
-# --- several ranks and processes ---
+# --- several ranks, and death ---
 
 
 def test_a_rank_finds_what_other_ranks_stored_before_and_after_it_was_opened(folder):
@@ -282,50 +239,6 @@ def test_files_of_other_names_and_empty_files_of_dead_ranks_are_left_alone(folde
     assert (folder / "ledger-rank1.sqlite3").read_bytes() == b""
 
 
-WRITER = """
-    import asyncio, sys
-    from pathlib import Path
-    from interbench_tasks.ledger import Ledger
-    from interbench_tasks.records import Reply
-
-    folder, rank, start, n = Path(sys.argv[1]), *map(int, sys.argv[2:])
-    ledger = Ledger.open(folder, rank=rank)
-    numbers = iter(range(start, start + n))
-
-    async def write():
-        for number in numbers:
-            await ledger.put(f"{number:064x}", Reply(text=f"reply {number} " + "x" * (number * 37 % 6000)))
-            sys.stdout.write(f"{number}\\n")
-            sys.stdout.flush()
-
-    async def main():
-        await asyncio.gather(*[write() for _ in range(32)])
-
-    asyncio.run(main())
-    ledger.close()
-"""
-
-
-def start_writer(folder: Path, *, rank: int = 0, start: int = 0, n: int = 10**9) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(WRITER), str(folder), str(rank), str(start), str(n)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-
-
-def test_two_processes_may_write_the_same_file(folder):
-    writers = [start_writer(folder, start=start, n=400) for start in (0, 1000)]
-    for writer in writers:
-        writer.communicate(timeout=60)
-        assert writer.returncode == 0
-    ledger = Ledger.open(folder)
-    for start in (0, 1000):
-        assert [ledger.get(key(n)).text.split(" x")[0].strip() for n in range(start, start + 400)] == [
-            f"reply {n}" for n in range(start, start + 400)
-        ]
-    assert ledger.warnings == []
-    ledger.close()
-    assert count(folder / "ledger-rank0.sqlite3") == 800
-
-
 @pytest.mark.parametrize("kills", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(folder, kills):
     chance = random.Random(5)
@@ -334,10 +247,7 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_acknowledged(folder, kills)
         writer = start_writer(folder, start=kill * 10**6)
         lines = [writer.stdout.readline() for _ in range(chance.randrange(1, 400))]
         time.sleep(chance.random() * 0.02)
-        writer.send_signal(signal.SIGKILL)
-        lines += writer.communicate(timeout=30)[0].splitlines(keepends=True)
-        assert writer.returncode == -signal.SIGKILL
-        acknowledged |= {int(line) for line in lines if line.endswith("\n")}
+        acknowledged |= set(kill_writer(writer, lines))
         other = Ledger.open(folder, rank=1)  # another rank reads what a dead one left, log and all
         assert all(other.get(key(number)) for number in acknowledged)
         other.close()

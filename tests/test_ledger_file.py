@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import subprocess
-import sys
 import tempfile
-import textwrap
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,22 +15,10 @@ import pytest
 from interbench_tasks import ledger_file
 from interbench_tasks.errors import LedgerError
 from interbench_tasks.ledger import Ledger
-from interbench_tasks.ledger_file import LedgerFile, row_from_reply
-from interbench_tasks.records import Reply, Usage
-
-ROOT = Path(__file__).parents[1]
-REPLY = Reply(text="It is a cat.", usage=Usage(calls=1, input_tokens=812, output_tokens=5, reasoning_tokens=3))
-
-
-def key(number: int) -> str:
-    return f"{number:064x}"
-
-
-def put_all(ledger: Ledger, replies: dict[str, Reply]) -> None:
-    async def put_side_by_side() -> None:
-        await asyncio.gather(*[ledger.put(name, reply) for name, reply in replies.items()])
-
-    asyncio.run(put_side_by_side())
+from interbench_tasks.ledger_file import LedgerFile
+from interbench_tasks.ledger_rows import row_from_reply
+from interbench_tasks.records import Usage
+from tests.ledgers import OPEN, REPLY, count, filled, hold, in_child, key, put_all
 
 
 @pytest.fixture
@@ -46,56 +31,6 @@ def ledger(folder):
     opened = Ledger.open(folder)
     yield opened
     opened.close()
-
-
-def hold(path: Path) -> sqlite3.Connection:
-    """Another process's write lock."""
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    return other
-
-
-def count(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return connection.execute("SELECT count(*) FROM reply").fetchone()[0]
-    finally:
-        connection.close()
-
-
-def test_a_ledger_of_another_schema_version_is_refused_unchanged(folder):
-    Ledger.open(folder).close()
-    path = folder / "ledger-rank0.sqlite3"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = path.read_bytes()
-    for rank in (0, 1):  # its own, and another rank's
-        with pytest.raises(
-            LedgerError, match=r"(?s)ledger-rank0.sqlite3: a ledger of schema version 99.*move the file"
-        ):
-            Ledger.open(folder, rank=rank)
-    assert path.read_bytes() == before
-
-
-def test_a_database_that_is_no_ledger_is_refused_unchanged(folder):
-    folder.mkdir()
-    path = folder / "ledger-rank0.sqlite3"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE savings (account TEXT)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(LedgerError, match="a ledger of schema version 0"):
-        Ledger.open(folder)
-    assert path.read_bytes() == before
-
-
-def filled(folder: Path, n: int = 200) -> Path:
-    ledger = Ledger.open(folder)
-    put_all(ledger, {key(number): replace(REPLY, text=f"reply {number} " + "x" * 3000) for number in range(n)})
-    ledger.close()
-    return folder / "ledger-rank0.sqlite3"
 
 
 def garbage(path: Path) -> None:
@@ -190,7 +125,7 @@ def test_a_damaged_file_of_another_rank_is_told_and_left_alone(folder):
     put_all(ledger, {key(1): REPLY})
     assert ledger.get(key(1)).text == REPLY.text
     (warning,) = ledger.warnings
-    assert "ledger-rank0.sqlite3: damaged (file is not a database). The replies of that rank are not used." in warning
+    assert "ledger-rank0.sqlite3: damaged (file is not a database). Its replies are not used." in warning
     ledger.close()
     assert path.exists()
 
@@ -210,29 +145,6 @@ def test_a_file_that_cannot_be_opened_is_a_sentence(folder):
     with pytest.raises(LedgerError, match=ADVICE) as caught:
         Ledger.open(folder)
     assert "ledger-rank0.sqlite3: the ledger cannot be opened (unable to open database file)" in str(caught.value)
-
-
-def in_child(code: str, *args: object, as_nobody: bool = False) -> str:
-    """What `code` says in a process of its own, which may have less rights than we have."""
-    head = "import os, sys, asyncio; from pathlib import Path; sys.dont_write_bytecode = True\n"
-    head += "from interbench_tasks.ledger import Ledger; from interbench_tasks.records import Reply\n"
-    head += "from interbench_tasks.errors import LedgerError\n"
-    if as_nobody:
-        head += "os.setgid(65534); os.setuid(65534)\n"
-    run = subprocess.run(
-        [sys.executable, "-c", head + textwrap.dedent(code), *map(str, args)],
-        capture_output=True, text=True, timeout=60, cwd=ROOT,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr
-    return run.stdout
-
-
-OPEN = """
-    try:
-        Ledger.open(Path(sys.argv[1])).close()
-    except LedgerError as error:
-        sys.stdout.write(str(error))
-"""
 
 
 @pytest.mark.parametrize("what", ["folder", "file"])
@@ -278,7 +190,7 @@ def test_a_disk_that_takes_no_more_is_a_sentence_and_what_is_stored_stays(folder
 
 
 def test_a_full_disk_is_told_to_every_put_that_waits_and_the_ledger_can_write_when_there_is_room_again(folder, ledger):
-    writer = ledger._writer._connection  # only SQLite's own limit makes a full disk without a disk
+    writer = ledger._writer._file._connection  # only SQLite's own limit makes a full disk without a disk
     writer.execute("PRAGMA max_page_count = 20")
 
     async def put_two() -> list[object]:
@@ -305,7 +217,7 @@ def test_a_file_that_another_process_holds_too_long_is_a_sentence(folder, monkey
 
 
 def test_opening_waits_for_another_process_that_opens_the_same_folder(folder, monkeypatch):
-    monkeypatch.setattr("interbench_tasks.ledger.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("interbench_tasks.ledger_claims.BUSY_TIMEOUT_S", 0.05)
     folder.mkdir()
     with filelock.FileLock(folder / "ledger.lock"), pytest.raises(LedgerError, match="another process has held it"):
         Ledger.open(folder)
@@ -316,21 +228,40 @@ def test_the_file_of_another_rank_is_never_written(folder):
     path = filled(folder, n=1)
     other = LedgerFile.open_to_read(path)
     with pytest.raises(LedgerError, match="it is read-only"):
-        other.put_all([row_from_reply(key(2), REPLY)])
+        other.put_all([row_from_reply(key(2), REPLY, None)], {})
     other.close()
     assert count(path) == 1
 
 
-def test_a_disk_without_a_write_ahead_log_is_refused(folder, monkeypatch):
-    class Disk(sqlite3.Connection):
-        """As SQLite answers where it cannot share memory."""
+class Refusing(sqlite3.Connection):
+    """As SQLite answers on a network file system: the log is refused without an error, or with one of several."""
 
-        def execute(self, sql, *args):
-            return super().execute("PRAGMA journal_mode" if "WAL" in sql else sql, *args)
+    code: int | None = None
 
-    monkeypatch.setattr(sqlite3, "connect", lambda path, **options: Disk(path, **options))
-    with pytest.raises(LedgerError, match="network file systems often do not"):
+    def execute(self, sql, *args):
+        if "WAL" not in sql:
+            return super().execute(sql, *args)
+        if self.code is None:
+            return super().execute("PRAGMA journal_mode", *args)
+        error = sqlite3.OperationalError(
+            "locking protocol" if self.code == sqlite3.SQLITE_PROTOCOL else "disk I/O error"
+        )
+        error.sqlite_errorcode = self.code
+        raise error
+
+
+@pytest.mark.parametrize(
+    "answer", [None, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_SHMMAP, sqlite3.SQLITE_IOERR_LOCK]
+)
+def test_a_disk_without_a_write_ahead_log_is_refused_and_what_to_do_is_said(folder, monkeypatch, answer):
+    monkeypatch.setattr(Refusing, "code", answer)
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda path, **options: connect(path, factory=Refusing, **options))
+    with pytest.raises(LedgerError, match=r"(?s)as on most network file systems\. Use a local disk.*=off") as caught:
         Ledger.open(folder)
+    assert str(caught.value).startswith(f"{folder / 'ledger-rank0.sqlite3'}: the ledger cannot be opened")
+    monkeypatch.undo()
+    Ledger.open(folder).close()  # nothing of the failure is left, no lock either
 
 
 def test_a_value_that_no_column_holds_fails_its_put_and_no_later_one(ledger):
@@ -343,7 +274,7 @@ def test_a_value_that_no_column_holds_fails_its_put_and_no_later_one(ledger):
 
 
 def test_a_bug_in_the_writer_reaches_those_who_wait(ledger, monkeypatch):
-    def broken(file, rows):
+    def broken(file, rows, saved):
         raise TypeError("a bug")
 
     monkeypatch.setattr(LedgerFile, "put_all", broken)

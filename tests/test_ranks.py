@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from tests.published_rows import change
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 ARGUMENTS = ("--model", "interbench_simulated", "--model_args", "accuracy=0.3,invalid=0", "--tasks", "ranked_task")
+ABORTED = "terminate called without an active exception"
+"""What torch's own threads say where they abort a rank that has already finished its work."""
 HANGS_S = 300
 """A rank that waits for another for ever is stopped after so long."""
 
@@ -25,7 +28,11 @@ def on_ranks(n_ranks: int, folder: Path, output: Path) -> None:
     if n_ranks == 1:
         lmms_eval(*words, timeout_s=HANGS_S).check()
     else:
-        run(*launcher, *words, timeout_s=HANGS_S).check()
+        done = run(*launcher, *words, timeout_s=HANGS_S)
+        if done.exit_code and ABORTED in done.output:  # seen twice in about fifty starts, before ranks left cleanly
+            shutil.rmtree(output)
+            done = run(*launcher, *words, timeout_s=HANGS_S)
+        done.check()
 
 
 def assert_equal_runs(one: Path, several: Path, n_docs: int) -> None:
@@ -44,6 +51,9 @@ def test_two_ranks_equal_one(tmp_path, n_docs):
     for n_ranks in (1, 2):
         on_ranks(n_ranks, tmp_path, tmp_path / str(n_ranks))
     assert_equal_runs(tmp_path / "1", tmp_path / "2", n_docs)
+    used = [json.loads(next((tmp_path / n).rglob("usage.json")).read_text())["roles"] for n in ("1", "2")]
+    assert used[0] == used[1]
+    assert not list((tmp_path / "2").rglob("usage-rank*.json"))
 
 
 def write_controlled_task(folder: Path, n_docs: int) -> None:

@@ -87,7 +87,7 @@ def test_a_real_models_ramblings_are_kept_as_they_are_and_nothing_is_read_into_t
     yaml = write_task(tmp_path, [{"id": f"q{number}", **row} for number, row in enumerate(ROWS)])
     change(yaml, "verifier: choice", "verifier: choice_or_exact")
     change(yaml, "arms: [detail, simple]", "arms: [simple]")
-    evaluate(model, tmp_path, gen_kwargs=f"max_new_tokens={MAX_TOKENS}")
+    results = evaluate(model, tmp_path, gen_kwargs=f"max_new_tokens={MAX_TOKENS}")
     kept = records_of(tmp_path)
     firsts = [record["turns"][0] for record in kept]
 
@@ -109,6 +109,7 @@ def test_a_real_models_ramblings_are_kept_as_they_are_and_nothing_is_read_into_t
     assert (metrics["n"]["value"], metrics["n_failed"]["value"]) == (len(ROWS), 0)
     assert metrics["n_invalid"]["value"] == len(unreadable)
     assert metrics["accuracy"]["count"] == sum(turn["judgement"]["correct"] for turn in firsts)
+    assert results["results"]["bridge_task"]["accuracy,none"] == metrics["accuracy"]["value"]
     assert score_folder(path.parent, offers_from(build_plugin_manager()))["metrics"] == metrics
 
 

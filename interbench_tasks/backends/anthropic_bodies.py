@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from interbench_tasks.backends.bodies import (
@@ -143,7 +144,7 @@ def answer_from(body: bytes) -> Answer:
         said = f"; the server says: {error_text(data)}" if data.get("error") else ""
         return unusable(f"a body without content{said}", usage=usage, model=model)
     reason = text_or_none(data.get("stop_reason"))
-    return answer_of(
+    answer = answer_of(
         _words(content, "text"),
         finish_reason=None if reason is None else _FINISH_REASONS.get(reason, reason),
         reasoning=_words(content, "thinking") or None,
@@ -151,6 +152,9 @@ def answer_from(body: bytes) -> Answer:
         model=model,
         withheld=_withheld(data.get("stop_details")) if reason == "refusal" else "",
     )
+    used = data.get("usage")
+    cached = count_or_none(used.get("cache_read_input_tokens")) if isinstance(used, Mapping) else None
+    return replace(answer, cached_input_tokens=cached)
 
 
 def _words(content: Sequence[object], kind: str) -> str:

@@ -25,6 +25,8 @@ class Answer:
     finish_reason: str | None = None
     reasoning: str | None = None
     usage: Usage = UNKNOWN_USAGE
+    cached_input_tokens: int | None = None
+    """Of the input tokens, those that the server read from its own cache; None where it does not tell."""
     model: str | None = None
     error: str | None = None
     """Why there is no text, where the status is not `ok`."""

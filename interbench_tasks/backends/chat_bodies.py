@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from interbench_tasks.backends.bodies import (
     Answer,
@@ -79,7 +80,7 @@ def answer_from(body: bytes) -> Answer:
     if finish_reason == "error":
         return unusable("finish_reason=error: the model broke off", usage=usage, model=model)
     filtered = "the server's content filter withheld the reply (finish_reason=content_filter)"
-    return answer_of(
+    answer = answer_of(
         _text(message),
         finish_reason=finish_reason,
         reasoning=_reasoning(message),
@@ -87,6 +88,7 @@ def answer_from(body: bytes) -> Answer:
         model=model,
         withheld=filtered if finish_reason == "content_filter" else "",
     )
+    return replace(answer, cached_input_tokens=_cached(data.get("usage")))
 
 
 def _text(message: Mapping[str, object]) -> str:
@@ -109,6 +111,12 @@ def _reasoning(message: Mapping[str, object]) -> str | None:
 
 def _is_thinking(part: object) -> bool:
     return isinstance(part, Mapping) and part.get("type") in _THINKING
+
+
+def _cached(raw: object) -> int | None:
+    """Input tokens that the server read from its own cache; None where it does not tell."""
+    details = raw.get("prompt_tokens_details") if isinstance(raw, Mapping) else None
+    return count_or_none(details.get("cached_tokens")) if isinstance(details, Mapping) else None
 
 
 def _usage(raw: object) -> Usage:

@@ -55,7 +55,9 @@ class _Asked:
     def then(self, again: _Asked) -> _Asked:
         """The second request's answer, with what both cost."""
         usage = self.answer.usage.plus(again.answer.usage)
-        return _Asked(answer=replace(again.answer, usage=usage), retries=self.retries + again.retries + 1)
+        cached = [one.cached_input_tokens for one in (self.answer, again.answer) if one.cached_input_tokens is not None]
+        answer = replace(again.answer, usage=usage, cached_input_tokens=sum(cached) if cached else None)
+        return _Asked(answer=answer, retries=self.retries + again.retries + 1)
 
 
 class SdkClient(Protocol):
@@ -98,6 +100,11 @@ class SdkBackend(ABC, Generic[ClientT]):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
+    def address(self) -> str:
+        """Base URL of the server; what it costs depends on it."""
+        return self._endpoint.address
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """Settings that this server does not take and that were not sent; known after the first calls."""
         return tuple(sorted(self._left_out))
@@ -122,7 +129,12 @@ class SdkBackend(ABC, Generic[ClientT]):
             usage=answer.usage,
             error=None if answer.error is None else self._safe(answer.error),
             model=answer.model,
-            run=ReplyRun(latency_s=time.perf_counter() - start, retries=asked.retries, started_at=started_at),
+            run=ReplyRun(
+                latency_s=time.perf_counter() - start,
+                retries=asked.retries,
+                started_at=started_at,
+                cached_input_tokens=answer.cached_input_tokens,
+            ),
         )
 
     async def close(self) -> None:

@@ -66,7 +66,13 @@ class Flight:
 class Desk:
     """Where all calls of a run pass; lives on the loop thread."""
 
-    def __init__(self, floor: Floor, ledger: LedgerLike | None, counts: Counts) -> None:
+    def __init__(
+        self,
+        floor: Floor,
+        ledger: LedgerLike | None,
+        counts: Counts,
+        on_reply: Callable[[Backend, Call, Reply], None] | None = None,
+    ) -> None:
         self.backends: dict[int, Backend] = {}
         """All backends that a client was made for, by identity."""
         self.tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +81,7 @@ class Desk:
         self._floor = floor
         self._ledger = ledger
         self._counts = counts
+        self._on_reply = on_reply or _nobody
         self._flights: dict[str, Flight] = {}
         self._slots: dict[int, asyncio.Semaphore] = {}
         self._unshared = itertools.count()
@@ -104,6 +111,7 @@ class Desk:
             return await flight.wait(live)
         known = self._remembered(key)
         if known is not None:
+            self._on_reply(backend, call, known)
             return known
         return await self._take_off(key, backend, call).wait(live)
 
@@ -153,9 +161,10 @@ class Desk:
         # What escapes from here is the ledger's, or our bug; it stops the run, for the waiters would wait for ever.
         reply = await self._made(backend, call)
         self._counts.count_call(reply)
+        self._on_reply(backend, call, reply)
         if self._ledger is not None and reply.usable and keep:
             flight.move("elsewhere")
-            await self._ledger.put(key, reply)
+            await self._ledger.put(key, reply, backend.name)
         self._flights.pop(key, None)
         flight.land(reply)
 
@@ -187,6 +196,10 @@ async def _answered(backend: Backend, call: Call) -> Reply:
 
 def _is_person(backend: Backend) -> bool:
     return bool(getattr(backend, "person", False))
+
+
+def _nobody(backend: Backend, call: Call, reply: Reply) -> None:
+    """Stands for the listener that a run without one does not have."""
 
 
 def _raise(error: BaseException) -> None:

@@ -32,8 +32,8 @@ class LedgerLike(Protocol):
         """The reply kept under `key`; called on the loop thread, so it must be quick."""
         ...
 
-    async def put(self, key: str, reply: Reply) -> None:
-        """Keep a usable reply; returns when it is safe on disk."""
+    async def put(self, key: str, reply: Reply, backend: str | None = None) -> None:
+        """Keep a usable reply of the backend of that name; returns when it is safe on disk."""
         ...
 
 

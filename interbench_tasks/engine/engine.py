@@ -21,8 +21,8 @@ from interbench_tasks.engine.floor import CURRENT, Floor, Live
 from interbench_tasks.engine.halving import replies_from
 from interbench_tasks.engine.progress import Counts, Progress
 from interbench_tasks.errors import BackendError, InterbenchError
-from interbench_tasks.hookspecs import Backend, RoleClient
-from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, RoleName
+from interbench_tasks.hookspecs import Backend, Call, RoleClient
+from interbench_tasks.records import Episode, EpisodeRecord, GenerationSettings, Reply, RoleName
 
 T = TypeVar("T")
 Play = Callable[[Episode], Awaitable[EpisodeRecord]]
@@ -49,6 +49,10 @@ class Engine:
         ledger: where replies are kept; None: nowhere.
         progress: whether one bar is drawn to stderr.
         stop_reason: asked on the loop thread before each episode starts; a text stops further starts for good.
+        may_be_live: how many episodes may run at a time beside all other limits, asked on the loop thread; None: any
+            number. One may always run.
+        on_reply: told on the loop thread of each call that was really made, failed ones included, and of each reply
+            from the ledger (`reply.run.from_ledger`).
     """
 
     def __init__(
@@ -59,6 +63,8 @@ class Engine:
         ledger: LedgerLike | None = None,
         progress: bool = True,
         stop_reason: Callable[[], str | None] = _never,
+        may_be_live: Callable[[], int | None] | None = None,
+        on_reply: Callable[[Backend, Call, Reply], None] | None = None,
     ) -> None:
         if max_live is not None and max_live < 1:
             raise InterbenchError(f"max_live = {max_live}: at least one episode must run at a time")
@@ -67,9 +73,9 @@ class Engine:
         self._reason: str | None = None
         self._jobs: queue.SimpleQueue[Job | _Errand | None] = queue.SimpleQueue()
         self._counts = Counts()
-        self._floor = Floor(max_live)
+        self._floor = Floor(max_live, may_be_live)
         self._dispatcher = Dispatcher(self._floor, self._jobs.put, max_wait_s)
-        self._desk = Desk(self._floor, ledger, self._counts)
+        self._desk = Desk(self._floor, ledger, self._counts, on_reply)
         self._desk.fail = self._stop
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done = asyncio.Event()

@@ -59,7 +59,7 @@ class Floor:
     episodes, whichever is less. Without batched models: twice the slots of all asynchronous backends.
     """
 
-    def __init__(self, max_live: int | None) -> None:
+    def __init__(self, max_live: int | None, may_be_live: Callable[[], int | None] | None = None) -> None:
         self.watch: Callable[[], None] = _nobody
         """Called after each change of a count: any of them can be the one after which all are parked."""
         self._room = asyncio.Event()
@@ -70,6 +70,7 @@ class Floor:
         self.most_live = 0
         self._n_resting = 0
         self._fixed = max_live
+        self._may_be_live = may_be_live or _anything
         self._largest_batch = 0
         self._n_slots = 0
         self._grown = 0
@@ -98,7 +99,10 @@ class Floor:
     @property
     def can_start(self) -> bool:
         """True where a further episode exists and may start."""
-        return not self.exhausted and self.n_live < self.limit
+        if self.exhausted or self.n_live >= self.limit:
+            return False
+        most = self._may_be_live()
+        return most is None or self.n_live < max(1, most)
 
     @property
     def all_rest(self) -> bool:
@@ -176,3 +180,8 @@ class Floor:
 
 def _nobody() -> None:
     """Stands for the watcher that a floor without batches does not have."""
+
+
+def _anything() -> int | None:
+    """Stands for the further limit that a run without a budget does not have."""
+    return None

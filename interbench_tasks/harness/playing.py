@@ -12,6 +12,7 @@ import pluggy
 from loguru import logger
 
 from interbench_tasks import settings
+from interbench_tasks.budget import limits_from, limits_text, stopped_text
 from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel
 from interbench_tasks.errors import HarnessError
@@ -24,7 +25,9 @@ from interbench_tasks.redaction import redact
 from interbench_tasks.rows import DataSet
 from interbench_tasks.runs.plan import Facts, RunPlan
 from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.runs.usage_file import usage_lines
 from interbench_tasks.task_roles import Role
+from interbench_tasks.usage import Spent
 
 FOLDER = "interbench"
 
@@ -43,10 +46,12 @@ def play_task(
     manager: pluggy.PluginManager,
     offers: Offers,
     generation: Mapping[str, Any],
+    spent_before: Spent,
 ) -> PlayedRun:
     """Play a task's episodes with the harness's model and say what came of it.
 
-    Args: args = the harness's command line, None where it was called from Python.
+    Args: args = the harness's command line, None where it was called from Python; spent_before = what earlier tasks of
+        the command used.
     """
     rank, world_size = settings.rank_and_world_size()
     output_path = getattr(args, "output_path", None)
@@ -63,8 +68,11 @@ def play_task(
         rank=rank,
         world_size=world_size,
         stop_reason=budget_used_up,
+        spent_before=spent_before,
         from_all_ranks=from_all_ranks,
     )
+    if limited := limits_text(limits_from(options.common.budget), world_size):
+        logger.info(f"interbench: {limited}")
     receiver = receiver_from(lm, args)
     try:
         played = play_run(
@@ -79,8 +87,18 @@ def play_task(
         logger.warning(f"interbench: stopped; finished episodes are in {plan.folder}. Run the same command to go on.")
         raise
     _say(played, options, len(wanted), output_path)
+    _say_usage(played, len(wanted))
     _say_what_is_simulated(receiver, options)
     return played
+
+
+def _say_usage(played: PlayedRun, n_wanted: int) -> None:
+    for line in usage_lines(played.usage):
+        logger.info(f"interbench: {line}")
+    if played.usage.get("stopped"):
+        kept = settings.ledger_folder() is not None
+        told = stopped_text(played.usage["stopped"], n_skipped=played.report.n_skipped, n_wanted=n_wanted, ledger=kept)
+        logger.warning(f"interbench: {told}")
 
 
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:

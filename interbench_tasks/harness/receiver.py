@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 from interbench_tasks.runs.folder import new_run_id
+from interbench_tasks.usage import Spent
 
 PADDING = "__padding_only__"
 """The harness marks requests that only keep its ranks in step; nobody looks at their replies."""
@@ -26,12 +29,15 @@ def generate_until_interbench(self: Any, requests: Sequence[Any]) -> list[str]: 
     by_name = {own[0].args[4]: own for own in by_task.values()}
     shares = _from_all_ranks([(name, len(own), own[0].args[1].two_passes) for name, own in by_name.items()])
     texts: dict[int, str] = {}
+    spent = Spent()
     for name in dict.fromkeys(name for name, _, _ in shares):  # the same order on every rank
         own = by_name.get(name)
         if own is not None:
             n_total = sum(count for other, count, _ in shares if other == name)
             wanted = [(request.args[3], request.idx) for request in own]
-            played = own[0].args[1].play(self, wanted, run_id, n_total, _from_all_ranks)
+            task = own[0].args[1]
+            played = task.play(self, wanted, run_id, n_total, _from_all_ranks, spent)
+            spent = spent.plus(task.spent)
             texts |= {id(request): played.get((request.args[3], request.idx), "") for request in own}
         elif any(two_passes for other, _, two_passes in shares if other == name):
             _from_all_ranks([])  # the others wait for what this rank has: nothing
@@ -44,9 +50,28 @@ def _from_all_ranks(items: list[Any]) -> list[Any]:
 
     if not (dist.is_available() and dist.is_initialized()):
         return items
+    _leave_cleanly_in_the_end()
     found: list[list[Any]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(found, items)
     return [item for own in found for item in own]
+
+
+def _leave_cleanly_in_the_end() -> None:
+    """Have the ranks' connections closed before Python ends.
+
+    The harness leaves them open: now and then a rank's own threads then abort it ("terminate called without an active
+    exception"), and the launcher kills rank 0 for that, while it writes its results.
+    """
+    atexit.unregister(_leave)
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        with contextlib.suppress(Exception):  # the process ends anyway; nothing is lost by it
+            dist.destroy_process_group()
 
 
 def _same_on_all_ranks(run_id: str) -> str:

@@ -28,6 +28,8 @@ from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
 from interbench_tasks.runs.plan import Facts
 from interbench_tasks.runs.play import parts_from
 from interbench_tasks.runs.score import metrics_from
+from interbench_tasks.runs.usage_file import merge_usage
+from interbench_tasks.usage import Spent
 
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
@@ -60,6 +62,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         self._run_path: Path | None = None
         self._n_total: int | None = None
         self._n_second_pass: int | None = None
+        self.spent = Spent()
         # Replies must come back byte for byte: the harness would cut think tags out of the string that carries them.
         config |= {"reasoning_tags": "none", "auto_strip_thinking": False, "output_type": "generate_until"}
         super().__init__(config=config)
@@ -142,10 +145,12 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         run_id: str,
         n_total: int,
         from_all_ranks: Callable[[Facts], Facts],
+        spent_before: Spent,
     ) -> dict[tuple[int, int], str]:
         """Play episodes; called by our request type. Returns (doc_id, repeat) -> summary as JSON.
 
-        Args: wanted = this rank's; n_total = how many all ranks play together; from_all_ranks = see `RunPlan`.
+        Args: wanted = this rank's; n_total = how many all ranks play together; from_all_ranks, spent_before = see
+            `RunPlan`.
         """
         self._n_total = n_total
         played = play_task(
@@ -161,7 +166,9 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             manager=self._manager,
             offers=self._offers,
             generation=self.config.generation_kwargs,
+            spent_before=spent_before,
         )
+        self.spent = played.spent
         self._run_path = played.folder
         self._n_second_pass = played.n_second_pass
         return {key: _escaped(summary) for key, summary in played.summaries.items()}
@@ -234,6 +241,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if self._run_path is not None:
             try:
                 merge_ranks(self._run_path)
+                merge_usage(self._run_path)
                 write_json(self._run_path / METRICS, self._metrics(summaries))
             except InterbenchError as error:  # the harness's own table must not be lost for it
                 logger.error(f"interbench: {error}")

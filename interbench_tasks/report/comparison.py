@@ -5,99 +5,140 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.report.cells import cell_from
 from interbench_tasks.report.formats import Grid
-from interbench_tasks.runs.compare import Comparison
+from interbench_tasks.runs.compare import MOST_ALL_PAIRS, Comparison, Overlap, PairedMetric, Side
+
+
+def grids_from(comparison: Comparison) -> list[Grid]:
+    """What a reader sees: each run by itself, then each pair on what both have."""
+    return [own_grid(comparison), *(pair_grid(comparison, overlap) for overlap in comparison.overlaps)]
 
 
 def own_grid(comparison: Comparison) -> Grid:
     """Each run's own values, over all of its own episodes."""
     metrics = list(dict.fromkeys(metric for table in comparison.own.values() for metric in table))
     rows = [
-        [metric, *[_own(table.get(metric)) for table in comparison.own.values()]] for metric in metrics
-    ]  # fmt: skip
-    title = "Each run over all of its own episodes, in percent [95% interval] n"
-    return Grid(title=title, headers=["metric", *comparison.own], rows=rows)
+        [metric, *(cell_from(table.get(metric), n=True) for table in comparison.own.values())] for metric in metrics
+    ]
+    return Grid(
+        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, in percent [95% interval]",
+        headers=["metric", *comparison.own],
+        rows=rows,
+    )
 
 
-def pairs_grid(comparison: Comparison) -> Grid:
-    """The paired differences, on the episodes that both runs have the metric on."""
+def pair_grid(comparison: Comparison, overlap: Overlap) -> Grid:
+    """Two runs, A and B, each metric on the episodes that both are scored in."""
+    pairs = [pair for pair in comparison.pairs if (pair.first.run, pair.second.run) == (overlap.first, overlap.second)]
     rows = [
         [
             pair.metric,
-            pair.first,
-            pair.second,
             str(pair.n),
-            _percent(pair.first_value),
-            _percent(pair.second_value),
-            _difference(pair.difference),
-            str(pair.only_first),
-            str(pair.only_second),
+            cell_from(pair.first.value),
+            cell_from(pair.second.value),
+            cell_from(pair.difference, signed=True),
+            *(str(n) for side in (pair.first, pair.second) for n in (side.n_not_there, side.n_not_scored)),
         ]
-        for pair in comparison.pairs
+        for pair in pairs
     ]
-    headers = ["metric", "A", "B", "n in both", "A %", "B %", "A - B [95%]", "left out of A", "left out of B"]
-    return Grid(title="Paired, on the episodes that are scored in both", headers=headers, rows=rows)
+    return Grid(
+        title=(
+            f"A = {overlap.first}, B = {overlap.second}: {overlap.n_common} episodes in both, "
+            f"{overlap.n_only_first} only in A, {overlap.n_only_second} only in B"
+        ),
+        headers=["metric", "n", "A", "B", "A - B", "not in B", "no score in B", "not in A", "no score in A"],
+        rows=rows,
+        groups=[("", 1), ("scored in both, in percent [95% interval]", 4), ("left out of A", 2), ("left out of B", 2)],
+    )
 
 
 def foot_lines(comparison: Comparison) -> Iterator[str]:
     """What has to be said below the tables."""
-    for (first, second), (only_first, only_second) in comparison.missing.items():
-        if only_first or only_second:
-            yield f"Only {first} has {only_first} episodes, only {second} has {only_second}; these are left out."
+    for metric, why in comparison.unpaired.items():
+        yield f"{metric}: not compared, {why}."
     yield (
-        f"{len(comparison.pairs)} comparisons; each interval is its own 95%, none is adjusted for their number. "
-        "A metric counts where it is scored: correction rates on the items in both test sets."
+        f"{len(comparison.pairs)} differences; each interval is a 95% interval of its own, none is adjusted for their "
+        "number: of 20 differences that are truly zero, one is expected to leave zero outside."
     )
+    yield (
+        "A metric is compared on the episodes that both runs are scored in: a correction rate on the items in both "
+        'test sets. "no score": a call failed there, or the item does not count there.'
+    )
+    if len(comparison.own) > 2:
+        which = "each with each" if len(comparison.own) <= MOST_ALL_PAIRS else "each with the first"
+        yield f"The runs are compared {which}; every pair has its own common episodes, not those that all runs share."
 
 
-def flat_pairs(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Every paired difference, one a row, for a machine."""
+def flat_pairs(comparison: Comparison) -> Iterator[dict[str, object]]:
+    """Every paired difference, one a row, for a machine; rates are shares, not percent."""
     for pair in comparison.pairs:
-        low, high = pair.difference.ci95 or (None, None)
+        low, high = pair.difference.ci95 if pair.difference.ci95 is not None else (None, None)
         yield {
+            "task": ", ".join(comparison.tasks),
             "metric": pair.metric,
-            "first": pair.first,
-            "second": pair.second,
+            "first": pair.first.run,
+            "second": pair.second.run,
             "n": pair.n,
-            "first_value": pair.first_value,
-            "second_value": pair.second_value,
             "difference": pair.difference.value,
             "ci95_low": low,
             "ci95_high": high,
             "method": pair.difference.method,
-            "only_first": pair.only_first,
-            "only_second": pair.only_second,
+            **_flat_side(comparison, pair, pair.first, "first"),
+            **_flat_side(comparison, pair, pair.second, "second"),
         }
+
+
+def _flat_side(comparison: Comparison, pair: PairedMetric, side: Side, name: str) -> dict[str, object]:
+    own = comparison.own[side.run][pair.metric]
+    found: dict[str, object] = {}
+    for prefix, estimate in ((name, side.value), (f"{name}_own", own)):
+        low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
+        found |= {f"{prefix}_value": estimate.value, f"{prefix}_ci95_low": low, f"{prefix}_ci95_high": high}
+    return found | {
+        f"{name}_own_n": own.n,
+        f"{name}_own_unscored": own.unscored,
+        f"{name}_not_there": side.n_not_there,
+        f"{name}_not_scored": side.n_not_scored,
+    }
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """Everything, JSON-able."""
     return {
+        "tasks": list(comparison.tasks),
         "own": {
             name: {metric: value.to_json() for metric, value in table.items()} for name, table in comparison.own.items()
         },
-        "pairs": list(flat_pairs(comparison)),
-        "missing": [
-            {"first": first, "second": second, "only_first": counts[0], "only_second": counts[1]}
-            for (first, second), counts in comparison.missing.items()
+        "pairs": [
+            {
+                "metric": pair.metric,
+                "first": _side_as_json(pair.first),
+                "second": _side_as_json(pair.second),
+                "difference": pair.difference.to_json(),
+            }
+            for pair in comparison.pairs
         ],
+        "overlaps": [
+            {
+                "first": overlap.first,
+                "second": overlap.second,
+                "n_common": overlap.n_common,
+                "n_only_first": overlap.n_only_first,
+                "n_only_second": overlap.n_only_second,
+            }
+            for overlap in comparison.overlaps
+        ],
+        "unpaired": dict(comparison.unpaired),
         "warnings": list(comparison.warnings),
+        "notes": list(foot_lines(comparison)),
     }
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _own(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    interval = f" [{_percent(estimate.ci95.low)}, {_percent(estimate.ci95.high)}]" if estimate.ci95 else ""
-    unscored = f" (u {estimate.unscored})" if estimate.unscored else ""
-    return f"{_percent(estimate.value)}{interval} n={estimate.n}{unscored}"
-
-
-def _difference(estimate: Estimate) -> str:
-    interval = f" [{_percent(estimate.ci95.low)}, {_percent(estimate.ci95.high)}]" if estimate.ci95 else ""
-    return f"{100 * estimate.value:+.1f}{interval}"
+def _side_as_json(side: Side) -> dict[str, Any]:
+    return {
+        "run": side.run,
+        "value": side.value.to_json(),
+        "n_not_there": side.n_not_there,
+        "n_not_scored": side.n_not_scored,
+    }

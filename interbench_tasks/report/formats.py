@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,12 @@ _ESCAPED = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
 }
+_MINUS = re.compile(r"(?<![\w.:/-])-(?=\d)")
+"""A minus sign, not a hyphen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +38,19 @@ class Grid:
     rows: Sequence[Sequence[str]]
     groups: Sequence[tuple[str, int]] = ()
     """Headers above the headers, each with the number of columns it spans; empty: none."""
+    n_names: int = 1
+    """The first columns, which are names; the others are numbers, and LaTeX sets them flush right."""
 
 
 def as_text(grid: Grid) -> str:
     """Columns aligned, two spaces between them."""
-    table = [list(grid.headers), *map(list, grid.rows)]
+    table = [[_one_line(cell) for cell in row] for row in (grid.headers, *grid.rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(grid.headers))]
-    lines = [grid.title] if grid.title else []
+    lines = [_one_line(grid.title)] if grid.title else []
     if grid.groups:
-        _widen(widths, grid.groups)
-        lines.append(_group_line(grid.groups, widths))
+        groups = [(_one_line(name), span) for name, span in grid.groups]
+        _widen(widths, groups)
+        lines.append(_group_line(groups, widths))
     lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     return "\n".join(lines)
 
@@ -75,29 +84,46 @@ def as_latex(grid: Grid) -> str:
     \bottomrule
     \end{tabular}
     """
-    lines = [f"% {' '.join(grid.title.split())}"] if grid.title else []
-    lines += [rf"\begin{{tabular}}{{l{'r' * (len(grid.headers) - 1)}}}", r"\toprule"]
-    if grid.groups:
-        spans = [
-            rf"\multicolumn{{{span}}}{{c}}{{{escaped(name)}}}" if name else " & ".join([""] * span)
-            for name, span in grid.groups
-        ]
-        lines.append(" & ".join(spans) + r" \\")
+    lines = [f"% {_one_line(grid.title)}"] if grid.title else []
+    alignment = "l" * grid.n_names + "r" * (len(grid.headers) - grid.n_names)
+    lines += [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
+    if any(name for name, _ in grid.groups):
+        lines += _latex_groups(grid.groups)
     lines += [_latex_row(grid.headers), r"\midrule", *[_latex_row(row) for row in grid.rows]]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
+def _latex_groups(groups: Sequence[tuple[str, int]]) -> list[str]:
+    """The line of group names, and a rule under each."""
+    cells, rules, at = [], [], 1
+    for name, span in groups:
+        if name:
+            cells.append(rf"\multicolumn{{{span}}}{{c}}{{{escaped(name)}}}")
+            rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
+        else:
+            cells += [""] * span
+        at += span
+    return [" & ".join(cells).lstrip() + r" \\", " ".join(rules)]
+
+
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(escaped(cell) for cell in cells) + r" \\"
+    texts = [_MINUS.sub("$-$", escaped(cell)) for cell in cells]
+    if texts[0].startswith(("[", "*")):  # the end of the line before would take it for its own argument
+        texts[0] = f"{{{texts[0][0]}}}{texts[0][1:]}"
+    return " & ".join(texts) + r" \\"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
-    r"""A text that LaTeX prints as it is.
+    r"""A text that LaTeX prints as it is, on one line.
 
     >>> escaped("a_b & 50%")
     'a\\_b \\& 50\\%'
     """
-    return "".join(_ESCAPED.get(character, character) for character in text)
+    return "".join(_ESCAPED.get(character, character) for character in _one_line(text))
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:

@@ -1,25 +1,55 @@
-"""Runs side by side: each metric on the episodes that both runs have it on, and the paired difference there."""
+"""Runs side by side: each metric on the episodes that both runs have it on, and the paired difference there.
+
+Formula: over the episodes i, matched by (id, repeat), that both runs are scored in for a metric, each run's own value
+is mean_i(v_i) and the difference mean_i(first_i - second_i); v_i = `MetricSet.contributions`. So accuracy is compared
+on the common items, `accuracy_after` too, a correction rate on the items in both test sets. Every pair of runs has
+episodes of its own: with three runs and more, none is left out of a pair because a third run lacks it.
+Intervals: `metrics.intervals`, by the clusters of the first run; repeats of an item are not independent.
+Source: ours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
-from interbench_tasks.metrics.intervals import Estimate, Ratio, estimates_from_ratios
+from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
+from interbench_tasks.runs.comparable import (
+    Key,
+    by_key,
+    key_of,
+    names_of,
+    refuse_doubles,
+    refuse_other_metrics,
+    refuse_other_questions,
+    warnings_of,
+)
 from interbench_tasks.runs.score import ScoredRun
 
-Key = tuple[str, int]
-"""(episode id, repeat)."""
 DEFAULT_METRICS = ("accuracy", "accuracy_after.*", "correction_rate.*")
+"""What is compared where no metric is named, but for single rounds; where runs have none of these, their headlines."""
 MOST_ALL_PAIRS = 4
 """Up to this many runs are compared each with each other; more, each with the first."""
-_NAMED_IDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One run's part in a paired metric."""
+
+    run: str
+    value: Estimate
+    """Over the episodes that are scored in both runs."""
+    n_not_there: int
+    """Episodes scored in this run, left out because the other run does not have them."""
+    n_not_scored: int
+    """Episodes scored in this run, left out because the other run has them, but not this metric on them: a call failed
+    there, or they do not count there (e.g. are not in its test set)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,199 +57,259 @@ class PairedMetric:
     """One metric of two runs, on the episodes that both have it on."""
 
     metric: str
-    first: str
-    """Name of a run."""
-    second: str
-    n: int
-    """Episodes scored in both."""
-    first_value: float
-    second_value: float
+    first: Side
+    second: Side
     difference: Estimate
-    """Mean of first - second over these episodes."""
-    only_first: int
-    """Episodes scored in this run alone: not in the other's data, not counted there (e.g. not in its test set), or
-    unscored there."""
-    only_second: int
+    """Mean of first - second over these episodes; `ci95` None where all differences are the same fraction."""
+
+    @property
+    def n(self) -> int:
+        """Episodes scored in both."""
+        return self.difference.n
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlap:
+    """The episodes of two runs."""
+
+    first: str
+    second: str
+    n_common: int
+    n_only_first: int
+    n_only_second: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Several runs of one kind, compared."""
+    """Several runs, compared."""
 
+    tasks: tuple[str, ...]
+    """Names of their tasks; more than one only where the runs have no task in common."""
     own: Mapping[str, Mapping[str, Estimate]]
     """Run -> metric -> its value over all of the run's own episodes."""
     pairs: tuple[PairedMetric, ...]
-    missing: Mapping[tuple[str, str], tuple[int, int]]
-    """(first, second) -> episodes that only the one, only the other run has."""
+    overlaps: tuple[Overlap, ...]
+    unpaired: Mapping[str, str]
+    """Metric that was asked for, but is in no pair -> why."""
     warnings: tuple[str, ...]
 
 
-def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = DEFAULT_METRICS) -> Comparison:
+def comparisons_from(
+    runs: Sequence[ScoredRun], patterns: Sequence[str] = ()
+) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+    """The runs of each task compared; where no two are of one task, all of them with each other.
+
+    Returns: the comparisons, and a sentence for each run that is in none.
+    Raises: InterbenchError as `compared` does.
+    """
+    refuse_doubles(runs)
+    by_task: dict[str, list[ScoredRun]] = {}
+    for run in runs:
+        by_task.setdefault(run.task, []).append(run)
+    groups = [own for own in by_task.values() if len(own) > 1]
+    if not groups:
+        return (compared(runs, patterns),), ()
+    alone = [own[0] for own in by_task.values() if len(own) == 1]
+    told = tuple(f"{run.folder}: is left out, no other run here is of the task {run.task}" for run in alone)
+    return tuple(compared(own, patterns) for own in groups), told
+
+
+def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = ()) -> Comparison:
     """The comparison of two or more runs.
 
-    Args: patterns = names of metrics, or globs.
+    Args: patterns = names of metrics, or globs; none: DEFAULT_METRICS.
     Raises: InterbenchError for less than two runs, one folder twice, other metrics or other questions, no common
-        episode, and a pattern that fits no metric of any run.
+        episode, an episode that is in a run twice, and a pattern that fits no metric of any run.
     """
-    _check(runs)
-    names = dict(zip(names_of(runs), runs, strict=True))
-    values = {name: _values(run) for name, run in names.items()}
-    own = {name: run.metric_set.table(run.summaries) for name, run in names.items()}
-    wanted = _wanted([metric for table in own.values() for metric in table], patterns)
-    pairs: list[PairedMetric] = []
-    missing: dict[tuple[str, str], tuple[int, int]] = {}
-    for first, second in _pairs_of(list(names)):
-        missing[(first, second)] = _check_same_questions(names[first], names[second])
-        pairs += _paired(first, second, values, wanted, _clusters(names[first]))
-    own = {name: {metric: table[metric] for metric in wanted if metric in table} for name, table in own.items()}
-    return Comparison(own=own, pairs=tuple(pairs), missing=missing, warnings=tuple(_warnings(names)))
+    if len(runs) < 2:
+        raise InterbenchError("compare needs two runs of a task at least; give two run folders, or one that holds both")
+    refuse_doubles(runs)
+    refuse_other_metrics(runs)
+    named = dict(zip(names_of(runs), runs, strict=True))
+    couples = _couples(list(named))
+    for first, second in couples:
+        refuse_other_questions(named[first], named[second])
+    tables = {name: run.metric_set.table(run.summaries) for name, run in named.items()}
+    wanted = _wanted(tables, patterns, runs[0])
+    counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
+    values = {name: _Values.from_run(run, wanted, counts) for name, run in named.items()}
+    pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted)]
+    pairs.sort(key=lambda pair: wanted.index(pair.metric))
+    return Comparison(
+        tasks=tuple(dict.fromkeys(run.task for run in runs)),
+        own={name: {metric: table[metric] for metric in wanted if metric in table} for name, table in tables.items()},
+        pairs=tuple(pairs),
+        overlaps=tuple(_overlap(*couple, values) for couple in couples),
+        unpaired=_unpaired(wanted, pairs, tables, values) | dict.fromkeys(counts & set(wanted), "it is a count"),
+        warnings=tuple(warnings_of(named)),
+    )
 
 
-def names_of(runs: Sequence[ScoredRun]) -> list[str]:
-    """The receivers' names; with the run's id where two are the same model."""
-    receivers = [run.receiver for run in runs]
-    return [
-        f"{name} ({run.manifest['run_id']})" if receivers.count(name) > 1 else name
-        for name, run in zip(receivers, runs, strict=True)
-    ]
-
-
-def _pairs_of(names: Sequence[str]) -> list[tuple[str, str]]:
+def _couples(names: Sequence[str]) -> list[tuple[str, str]]:
     if len(names) <= MOST_ALL_PAIRS:
         return list(combinations(names, 2))
     return [(names[0], other) for other in names[1:]]
 
 
-def _wanted(metrics: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    known = list(dict.fromkeys(metrics))
+def _wanted(tables: Mapping[str, Mapping[str, Estimate]], patterns: Sequence[str], run: ScoredRun) -> tuple[str, ...]:
+    """The metrics to compare, in the order of the runs' tables."""
+    known = list(dict.fromkeys(metric for table in tables.values() for metric in table))
     for pattern in patterns:
-        if not any(fnmatchcase(metric, pattern) for metric in known) and patterns != DEFAULT_METRICS:
+        if not any(fnmatchcase(metric, pattern) for metric in known):
             raise InterbenchError(f"--metric {pattern}: fits no metric of these runs; there are: {', '.join(known)}")
-    return [
-        metric
-        for metric in known
-        if any(fnmatchcase(metric, pattern) for pattern in patterns)
-        and (patterns != DEFAULT_METRICS or ".round" not in metric)
-    ]
+    if patterns:
+        return tuple(metric for metric in known if _fits(metric, patterns))
+    usual = tuple(metric for metric in known if _fits(metric, DEFAULT_METRICS) and ".round" not in metric)
+    return usual or tuple(run.metric_set.headline(known))
 
 
-def _values(run: ScoredRun) -> dict[Key, Mapping[str, float]]:
-    return {_key(summary): run.metric_set.contributions(summary) for summary in run.summaries}
+def _fits(metric: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(metric, pattern) for pattern in patterns)
 
 
-def _key(summary: Mapping[str, Any]) -> Key:
-    return str(summary["id"]), int(summary["repeat"])
+# --- one pair -----------------------------------------------------------------------------------------------------
 
 
-def _clusters(run: ScoredRun) -> dict[Key, str]:
-    """What rows share: their cluster, else their question (its repeats are not independent)."""
-    return {
-        _key(row): f"cluster {row['cluster']}" if row.get("cluster") is not None else f"id {row['id']}"
-        for row in run.summaries
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Values:
+    """A run's episodes with their own values of the metrics."""
+
+    row_of: Mapping[Key, int]
+    clusters: Sequence[str]
+    """By row: what rows share that are not independent; the item itself where the data has no clusters."""
+    values: NDArray[np.float64]
+    """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
+
+    @classmethod
+    def from_run(cls, run: ScoredRun, metrics: Sequence[str], counts: Container[str]) -> _Values:
+        """The values of a run, a row each episode."""
+        rows = list(by_key(run).values())
+        values = np.full((len(rows), len(metrics)), np.nan)
+        for row, summary in enumerate(rows):
+            own = run.metric_set.contributions(summary)
+            values[row] = [np.nan if metric in counts else own.get(metric, np.nan) for metric in metrics]
+        return cls(
+            row_of={key_of(summary): row for row, summary in enumerate(rows)},
+            clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
+            values=values,
+        )
 
 
-def _paired(
-    first: str,
-    second: str,
-    values: Mapping[str, Mapping[Key, Mapping[str, float]]],
-    metrics: Sequence[str],
-    clusters: Mapping[Key, str],
-) -> Iterator[PairedMetric]:
+def _overlap(first: str, second: str, values: Mapping[str, _Values]) -> Overlap:
+    one, other = values[first].row_of.keys(), values[second].row_of.keys()
+    return Overlap(
+        first=first,
+        second=second,
+        n_common=len(one & other),
+        n_only_first=len(one - other),
+        n_only_second=len(other - one),
+    )
+
+
+def _paired(first: str, second: str, values: Mapping[str, _Values], metrics: Sequence[str]) -> Iterator[PairedMetric]:
+    """Every metric that the two runs can be paired in."""
     one, other = values[first], values[second]
-    common = sorted(one.keys() & other.keys())
-    ratios: dict[str, Ratio] = {}
-    for metric in metrics:
-        counted = np.array([metric in one[key] and metric in other[key] for key in common], dtype=np.bool_)
-        both = [(one[key][metric], other[key][metric]) for key, is_in in zip(common, counted, strict=True) if is_in]
-        if not both or not {0.0, 1.0} >= {value for pair in both for value in pair}:
-            continue  # a mean of fractions or of differences: its rows are no successes
-        differences = np.zeros(len(common), dtype=np.int64)
-        differences[counted] = [int(left - right) for left, right in both]
-        ratios[metric] = Ratio(values=differences, counted=counted, paired=True)
-    estimates = estimates_from_ratios(ratios, [clusters[key] for key in common]) if ratios else {}
-    for metric, estimate in estimates.items():
-        in_both = [key for key in common if metric in one[key] and metric in other[key]]
-        yield PairedMetric(
-            metric=metric,
-            first=first,
-            second=second,
-            n=estimate.n,
-            first_value=sum(one[key][metric] for key in in_both) / estimate.n,
-            second_value=sum(other[key][metric] for key in in_both) / estimate.n,
-            difference=estimate,
-            only_first=sum(metric in found for found in one.values()) - estimate.n,
-            only_second=sum(metric in found for found in other.values()) - estimate.n,
+    common = sorted(one.row_of.keys() & other.row_of.keys())
+    rows = [one.row_of[key] for key in common]
+    left, right = one.values[rows], other.values[[other.row_of[key] for key in common]]
+    both = ~np.isnan(left) & ~np.isnan(right)
+    scaled: dict[str, _Scaled] = {}
+    for column, metric in enumerate(metrics):
+        counted = both[:, column]
+        if counted.any() and _in_range(left[counted, column]) and _in_range(right[counted, column]):
+            scaled[f"first {metric}"] = _Scaled.from_values(left[:, column], counted)
+            scaled[f"second {metric}"] = _Scaled.from_values(right[:, column], counted)
+            scaled[metric] = _Scaled.from_differences(left[:, column] - right[:, column], counted)
+    found = estimates_from_ratios(
+        {name: column.ratio for name, column in scaled.items()}, [one.clusters[row] for row in rows]
+    )
+    estimates = {name: scaled[name].back(estimate) for name, estimate in found.items()}
+    for column, metric in enumerate(metrics):
+        if metric in estimates:
+            n = estimates[metric].n
+            sides = ((first, f"first {metric}", one, left), (second, f"second {metric}", other, right))
+            made = [
+                _side(run, estimates[name], all_rows.values[:, column], shared[:, column], n)
+                for run, name, all_rows, shared in sides
+            ]
+            yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
+
+
+def _side(run: str, value: Estimate, all_rows: NDArray[np.float64], common_rows: NDArray[np.float64], n: int) -> Side:
+    scored, scored_in_common = (int((~np.isnan(rows)).sum()) for rows in (all_rows, common_rows))
+    return Side(run=run, value=value, n_not_there=scored - scored_in_common, n_not_scored=scored_in_common - n)
+
+
+def _in_range(values: NDArray[np.float64]) -> bool:
+    return bool((np.abs(values) <= 1).all())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scaled:
+    """A column of values as `metrics.intervals` takes it, and the way back: value = low + width * taken."""
+
+    ratio: Ratio
+    low: float = 0.0
+    width: float = 1.0
+
+    @classmethod
+    def from_values(cls, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> _Scaled:
+        """Successes (0 or 1), differences of successes (-1, 0, 1), or fractions in [0, 1] or [-1, 1]."""
+        held = np.where(counted, values, 0.0)
+        if np.isin(held, (0, 1)).all():
+            return cls(ratio=Ratio(values=held.astype(np.int64), counted=counted))
+        return cls._spread(held, counted, low=0.0 if held.min() >= 0 else -1.0, high=1.0)
+
+    @classmethod
+    def from_differences(cls, values: NDArray[np.float64], counted: NDArray[np.bool_]) -> _Scaled:
+        """Differences of two such values of one episode, in [-2, 2]."""
+        held = np.where(counted, values, 0.0)
+        most = 1.0 if np.abs(held).max() <= 1 else 2.0
+        return cls._spread(held, counted, low=-most, high=most)
+
+    @classmethod
+    def _spread(cls, held: NDArray[np.float64], counted: NDArray[np.bool_], *, low: float, high: float) -> _Scaled:
+        if np.isin(held, (-1, 0, 1)).all():
+            return cls(ratio=Ratio(values=held.astype(np.int64), counted=counted, paired=True))
+        taken = np.where(counted, (held - low) / (high - low), 0.0)
+        return cls(ratio=Ratio(values=taken, counted=counted, graded=True), low=low, width=high - low)
+
+    def back(self, estimate: Estimate) -> Estimate:
+        """The estimate on the scale of the values.
+
+        A difference that is one and the same fraction in all rows has no interval: without width it would claim
+        certainty, which is right only of known properties of the items, as `metrics.intervals` says.
+        """
+        if not self.ratio.graded:
+            return estimate
+        ends = None if estimate.method == "constant" and self.low < 0 else estimate.ci95
+        return replace(
+            estimate,
+            value=self.low + self.width * estimate.value,
+            ci95=Interval(self.low + self.width * ends.low, self.low + self.width * ends.high) if ends else None,
         )
 
 
-# --- may they be compared? ----------------------------------------------------------------------------------------
-
-
-def _check(runs: Sequence[ScoredRun]) -> None:
-    if len(runs) < 2:
-        raise InterbenchError("compare needs two runs of a task at least; give two run folders, or one that holds both")
-    folders = [run.folder.resolve() for run in runs]
-    for folder in folders:
-        if folders.count(folder) > 1:
-            raise InterbenchError(f"{folder}: is named twice")
-    kinds = {run.manifest["metrics"] for run in runs}
-    if len(kinds) > 1:
-        raise InterbenchError(f"these runs have different metrics ({', '.join(sorted(kinds))}) and cannot be compared")
-
-
-def _check_same_questions(first: ScoredRun, second: ScoredRun) -> tuple[int, int]:
-    """How many episodes only the one and only the other run has."""
-    one = {_key(summary): summary for summary in first.summaries}
-    other = {_key(summary): summary for summary in second.summaries}
-    common = one.keys() & other.keys()
-    if not common:
-        raise InterbenchError(f"{first.folder} and {second.folder} have no episode in common")
-    differ = sorted(key[0] for key in common if not _same_target(one[key], other[key]))
-    if differ:
-        shown = ", ".join(differ[:_NAMED_IDS]) + (" ..." if len(differ) > _NAMED_IDS else "")
-        raise InterbenchError(
-            f"{first.folder} and {second.folder}: {len(differ)} episodes of the same id have different right answers "
-            f"({shown}): the runs are of different data and cannot be compared"
-        )
-    return len(one.keys() - other.keys()), len(other.keys() - one.keys())
-
-
-def _same_target(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Equal as far as both tell it: a summary may cut a long one, and has none of an episode that was not played."""
-    left, right = one.get("target") or "", other.get("target") or ""
-    if not left or not right:
-        return True
-    if one.get("target_cut") or other.get("target_cut"):
-        shared = min(len(left), len(right))
-        return bool(left[:shared] == right[:shared])
-    return bool(left == right)
-
-
-_TOLD_OF = {
-    "task": "task",
-    "task_version": "task version",
-    "prompt_digests": "prompts",
-    "protocol_options": "options of the protocol",
-}
-
-
-def _warnings(names: Mapping[str, ScoredRun]) -> Iterator[str]:
-    runs = list(names.values())
-    for key, told in _TOLD_OF.items():
-        if len({repr(run.manifest.get(key)) for run in runs}) > 1:
-            yield f"the runs differ in: {told}; the differences may come from that"
-    if len({repr(run.manifest.get("generation", {}).get("receiver")) for run in runs}) > 1:
-        yield "the runs differ in: generation settings of the receiver; the differences may come from that"
-    if len({repr(_providers(run)) for run in runs}) > 1:
-        yield "the runs differ in: providers; their test sets differ for that alone"
-    for name, run in names.items():
-        if not run.metrics()["finished"]:
-            yield f"{name}: the run is UNFINISHED; what ends first is no fair sample"
-        for role in run.manifest.get("simulated", ()):
-            yield f"{name}: its {role} is a simulation"
-
-
-def _providers(run: ScoredRun) -> dict[str, str]:
-    models = run.manifest["models"]
-    return {role: model["name"] for role, model in models.items() if role.partition("@")[0] == "provider"}
+def _unpaired(
+    wanted: Sequence[str],
+    pairs: Sequence[PairedMetric],
+    tables: Mapping[str, Mapping[str, Estimate]],
+    values: Mapping[str, _Values],
+) -> dict[str, str]:
+    """Why a wanted metric is in no pair."""
+    paired = {pair.metric for pair in pairs}
+    found: dict[str, str] = {}
+    for column, metric in enumerate(wanted):
+        if metric in paired:
+            continue
+        there = [table for table in tables.values() if metric in table]
+        own = np.concatenate([of_run.values[:, column] for of_run in values.values()])
+        if len(there) < 2:
+            found[metric] = "only one of the runs has it"
+        elif np.isnan(own).all():
+            found[metric] = "it is no mean over episodes"
+        elif not _in_range(own[~np.isnan(own)]):
+            found[metric] = "an episode's own value is not within [-1, 1]"
+        else:
+            found[metric] = "no episode is scored in both runs"
+    return found

@@ -9,6 +9,7 @@ from typing import Any
 
 from interbench_tasks.config import TaskOptions
 from interbench_tasks.rows import DataSet
+from interbench_tasks.usage import NOTHING, Spent
 
 Key = tuple[int, int]
 """(doc_id, repeat) of an episode."""
@@ -41,5 +42,7 @@ class RunPlan:
     world_size: int = 1
     stop_reason: Callable[[], str | None] = _never
     """Asked before each episode starts; a text stops new ones."""
+    spent_before: Spent = NOTHING
+    """What earlier tasks of the same command used on this rank."""
     from_all_ranks: Callable[[Facts], Facts] = _alone
     """This rank's facts -> those of all ranks; called once, on the calling thread, where there is a second pass."""

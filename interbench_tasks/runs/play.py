@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import pluggy
 
 from interbench_tasks import settings
+from interbench_tasks.budget import Budget, limits_from
 from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel, Engine, EngineReport
 from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Parts, RoleClient
 from interbench_tasks.images import Picture
 from interbench_tasks.ledger import Ledger
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.prices import price_list
 from interbench_tasks.records import Episode, EpisodeRecord, RoleName
 from interbench_tasks.runs.episodes import Episodes
 from interbench_tasks.runs.folder import MANIFEST, RunFolder
 from interbench_tasks.runs.keeper import Keeper
 from interbench_tasks.runs.manifest import manifest_from
 from interbench_tasks.runs.plan import Key, RunPlan
+from interbench_tasks.runs.usage_file import usage_from, write_usage
 from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from, role_key
+from interbench_tasks.usage import NOTHING, Meter, RoleUsage, Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,10 @@ class PlayedRun:
     """Error text -> number of episodes."""
     n_second_pass: int | None = None
     """Episodes of all ranks that a second pass played on; None where there was none."""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    """What each role used on this rank, as `usage.json` has it."""
+    spent: Spent = NOTHING
+    """The same, as limits are held against it."""
     watcher_errors: tuple[str, ...] = ()
     ledger_warnings: tuple[str, ...] = ()
 
@@ -82,21 +90,18 @@ def play_run(
         harness_model: makes a role whose backend is `harness`.
         reported: wraps a backend that accounts to nobody else, so that its usage is counted.
 
-    Raises: RunFolderError for a disk that cannot be written; KeyboardInterrupt after Ctrl-C; finished episodes are
-        kept in both cases.
+    Raises: BudgetError where money is limited and a model has no known price; RunFolderError for a disk that cannot be
+        written; KeyboardInterrupt after Ctrl-C; finished episodes are kept in both cases.
     """
     ledger = _ledger(plan.rank)
-    engine = Engine(
-        max_live=plan.options.common.engine.max_live_episodes,
-        max_wait_s=plan.options.common.engine.max_wait_s,
-        ledger=ledger,
-        progress=settings.progress_wanted() and plan.rank == 0,
-        stop_reason=plan.stop_reason,
-    )
+    budget = _budget(plan)
+    plan = _within(plan, budget)
+    engine = _engine(plan, ledger, budget)
     models = {"receiver": receiver} | _models_of_roles(plan.options, offers, harness_model)
     backends = {
         key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
     }
+    _add_roles(budget, plan, models, backends)
     folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
     protocol: EpisodeProtocol = offers.protocols[plan.options.common.protocol](
         plan.options.protocol_options, parts_from(plan.options, offers)
@@ -109,19 +114,74 @@ def play_run(
         folder.write_json(MANIFEST, manifest)
     try:
         report = engine.run(
-            episodes, _script(plan, engine, backends, episodes), on_record=keeper.keep, failed=episodes.failed
+            episodes,
+            _script(plan, engine, backends, episodes),
+            on_record=_both(keeper.keep, budget.episode_ended),
+            failed=episodes.failed,
         )
     finally:
         folder.finish()
+        write_usage(plan.folder, usage_from(budget), rank=plan.rank, world_size=plan.world_size)
         if ledger is not None:
             ledger.close()
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
-    return _played(plan, report, keeper, episodes, ledger)
+    return _played(plan, report, keeper, episodes, ledger, budget)
+
+
+def _engine(plan: RunPlan, ledger: Ledger | None, budget: Budget) -> Engine:
+    return Engine(
+        max_live=plan.options.common.engine.max_live_episodes,
+        max_wait_s=plan.options.common.engine.max_wait_s,
+        ledger=ledger,
+        progress=settings.progress_wanted() and plan.rank == 0,
+        stop_reason=plan.stop_reason,
+        may_be_live=budget.most_live,
+        on_reply=budget.count,
+    )
+
+
+def _both(
+    first: Callable[[EpisodeRecord], None], second: Callable[[EpisodeRecord], None]
+) -> Callable[[EpisodeRecord], None]:
+    def both(record: EpisodeRecord) -> None:
+        first(record)
+        second(record)
+
+    return both
+
+
+def _budget(plan: RunPlan) -> Budget:
+    limits = limits_from(plan.options.common.budget)
+    return Budget(limits, Meter(), before=plan.spent_before, n_ranks=plan.world_size)
+
+
+def _within(plan: RunPlan, budget: Budget) -> RunPlan:
+    """The plan, stopped by its budget too."""
+    asked = plan.stop_reason
+    return replace(plan, stop_reason=lambda: asked() or budget.stop_reason())
+
+
+def _add_roles(
+    budget: Budget, plan: RunPlan, models: Mapping[str, Backend | BatchedModel], backends: Mapping[str, Backend]
+) -> None:
+    """Let the budget know who answers for whom, and at what price."""
+    prices = price_list(plan.options.common.budget.prices)
+    for key, model in models.items():
+        address = getattr(model, "address", None)
+        price = prices.price_of(model.name, address)
+        usage = RoleUsage(role=key, model=model.name, address=address, price=price)
+        budget.meter.add(backends[key], cast("RoleName", key.partition("@")[0]), usage)
+    budget.check_prices()
 
 
 def _played(
-    plan: RunPlan, report: EngineReport, keeper: Keeper, episodes: Episodes, ledger: Ledger | None
+    plan: RunPlan,
+    report: EngineReport,
+    keeper: Keeper,
+    episodes: Episodes,
+    ledger: Ledger | None,
+    budget: Budget,
 ) -> PlayedRun:
     return PlayedRun(
         summaries=keeper.summaries,
@@ -130,6 +190,8 @@ def _played(
         n_failed=keeper.n_failed,
         errors=keeper.errors(),
         n_second_pass=episodes.n_second_pass,
+        usage=usage_from(budget),
+        spent=budget.spent,
         watcher_errors=tuple(f"{text} ({count} times)" for text, count in keeper.watcher_errors.items()),
         ledger_warnings=tuple(ledger.warnings) if ledger is not None else (),
     )

@@ -91,8 +91,24 @@ class ScoredRun:
 
     @property
     def receiver(self) -> str:
-        """The model under test."""
-        return str(self.manifest["models"]["receiver"]["name"])
+        """The model under test.
+
+        Raises: RunFolderError where the manifest does not name it.
+        """
+        try:
+            return str(self.manifest["models"]["receiver"]["name"])
+        except (KeyError, TypeError) as error:
+            raise RunFolderError(f"{self.folder / MANIFEST}: names no receiver under `models`") from error
+
+    @property
+    def finished(self) -> bool:
+        """Whether every wanted episode was played to its end."""
+        return _finished(self.summaries, self._n_wanted, self.manifest.get("second_pass"))
+
+    @property
+    def _n_wanted(self) -> int | None:
+        wanted: int | None = self.manifest.get("data", {}).get("n_episodes")
+        return wanted
 
     def metrics(self) -> dict[str, Any]:
         """The content of `metrics.json`, computed now."""
@@ -100,7 +116,7 @@ class ScoredRun:
             self.metric_set,
             self.summaries,
             task=self.task,
-            n_wanted=self.manifest.get("data", {}).get("n_episodes"),
+            n_wanted=self._n_wanted,
             second_pass=self.manifest.get("second_pass"),
         )
 
