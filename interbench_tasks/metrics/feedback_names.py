@@ -17,6 +17,8 @@ COUNTS = ("n", "n_negative", "n_test", "n_invalid", "n_failed")
 """The metrics that are counts of episodes; with several providers `n_test` is one a provider."""
 CONTROL_ARMS = ("reask", "mismatched")
 """Arms that are a placebo of another one."""
+BORROWING_ARMS = ("mismatched",)
+"""Arms whose feedback was written for another episode."""
 UNWRITTEN_ARMS = ("simple", "reask")
 """Arms that no model writes: the same for every provider, and nothing to leak."""
 NET_EFFECTS: Mapping[str, tuple[str, str]] = {
@@ -105,9 +107,9 @@ class Lineup:
         return {name: pair for name, pair in NET_EFFECTS.items() if set(pair) <= set(self.arms)}
 
     @property
-    def may_leave_out(self) -> bool:
-        """Whether an arm of a test episode may be left out on purpose: its feedback leaks, or nobody lends any."""
-        return self.rewrites or "mismatched" in self.arms
+    def borrowing_arms(self) -> tuple[str, ...]:
+        """The arms that tell what was written for another episode; left out where nobody lends any."""
+        return tuple(arm for arm in self.arms if arm in BORROWING_ARMS)
 
     @property
     def guarded_arms(self) -> tuple[str, ...]:
