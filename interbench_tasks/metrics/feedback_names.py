@@ -28,7 +28,7 @@ NET_EFFECTS: Mapping[str, tuple[str, str]] = {
 """Metric -> an arm and its placebo; the one to look at first stands first."""
 
 MAX_HEADLINE_ROWS = 25
-"""Rows in the harness's table, siblings included."""
+"""Rows in the harness's table, siblings included, and `n`, which is always there (as `N`)."""
 ROWS_OF_A_RATE = 5
 """The rate and its siblings .ci95_low, .ci95_high, .n, .unscored; a count has no siblings."""
 
@@ -187,17 +187,18 @@ class Lineup:
            accuracy + correction_rate * n_test / n, where nothing is unscored.
         With two arms, 1 and 2 are exactly 25 rows.
 
-        Several providers: `accuracy`, then the first arm's correction rate with each of them, which is the paper's
-        table, #Test of each, and as many other counts as there is room for. `n_negative` and `n_failed` come last: they
-        can be read from `accuracy` (1 - #Neg/n) and its `unscored`.
+        Several providers: `accuracy`, then the first arm's correction rate with each of the first three, which is the
+        paper's table, `n` (the harness has that row in any case), and as many other counts as there is room for, #Test
+        of each first. `n_negative` and `n_failed` come last: they can be read from `accuracy` (1 - #Neg/n) and its
+        `unscored`.
         """
         if not self.several:
             room = (MAX_HEADLINE_ROWS - len(COUNTS)) // ROWS_OF_A_RATE
             return [*self._rates_to_show()[:room], *COUNTS]
         plain = self._plain_arms()
         rates = ["accuracy", *(f"correction_rate.{plain[0]}@{label}" for label in self.labels)]
-        rates = rates[: MAX_HEADLINE_ROWS // ROWS_OF_A_RATE]
-        counts = [*(f"n_test@{label}" for label in self.labels), "n", "n_invalid", "n_negative", "n_failed"]
+        rates = rates[: (MAX_HEADLINE_ROWS - 1) // ROWS_OF_A_RATE]
+        counts = ["n", *(f"n_test@{label}" for label in self.labels), "n_invalid", "n_negative", "n_failed"]
         return rates + counts[: MAX_HEADLINE_ROWS - len(rates) * ROWS_OF_A_RATE]
 
     def _plain_arms(self) -> list[str]:

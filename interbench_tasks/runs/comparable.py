@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.errors import InterbenchError
@@ -198,6 +199,23 @@ def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(inner, f"{path}.{key}")
     else:
         yield path, value
+
+
+def other_providers(first: ScoredRun, second: ScoredRun) -> dict[str, tuple[str, str]]:
+    """Label -> both models, of the providers that have one label and are two models; a single one's label is empty."""
+    one, other = _providers(first), _providers(second)
+    return {
+        role.partition("@")[2]: (one[role], other[role]) for role in one if role in other and one[role] != other[role]
+    }
+
+
+def labels_in(metric: str, labels: Iterable[str]) -> list[str]:
+    """Which of the labels a metric is of.
+
+    >>> labels_in("correction_rate.detail@gpt-4o", ["gpt", "gpt-4o"]), labels_in("same.a@p-a@q", ["p", "q"])
+    (['gpt-4o'], ['p', 'q'])
+    """
+    return [label for label in labels if label and re.search(rf"@{re.escape(label)}(?:$|-[^@]*@)", metric)]
 
 
 def _providers(run: ScoredRun) -> dict[str, str]:
