@@ -6,6 +6,7 @@ provider a metric has its plain name; with several, whatever depends on a provid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -171,6 +172,14 @@ class Lineup:
         for kind in ("n_leak_dropped", "n_rewritten") if self.rewrites else ():
             names += [f"{kind}.{arm}{at(label)}" for label in self.labels for arm in self.guarded_arms]
         return names
+
+    def is_of_second_pass(self, name: str) -> bool:
+        """Whether only a second pass can give a metric: it is of flips, or of an arm that borrows."""
+        plain = name.partition("@")[0]
+        if plain.startswith(("flip_rate.", "discrimination.", "n_flip")):
+            return True
+        arms = self.net_effects.get(plain) or re.split(r"[.-]", plain)
+        return any(arm in arms for arm in self.borrowing_arms)
 
     def headline(self) -> list[str]:
         """The metrics for the harness's table: what fits into MAX_HEADLINE_ROWS, by what a reader needs first.

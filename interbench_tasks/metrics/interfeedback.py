@@ -127,6 +127,10 @@ class FeedbackLoopMetrics:
         """The names for the harness's table; `Lineup.headline` says which, and why."""
         return [name for name in names if name in self._headline]
 
+    def of_second_pass(self) -> list[str]:
+        """The metrics of flips, and those of an arm that borrows: both are played when all first answers are there."""
+        return [name for name in (*self._names, *self._counts) if self._lineup.is_of_second_pass(name)]
+
     def _shares(self, summary: Mapping[str, Any]) -> tuple[dict[str, Share], dict[str, Share]]:
         """What the episode adds to the rates, and to the counts."""
         cases = cases_from_summary(summary, self._lineup)
