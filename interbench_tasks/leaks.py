@@ -4,6 +4,10 @@ A mere mention is none: `the angle of 42 degrees in the picture`, `you wrote 42`
 detector knows nothing of which answer is the right one, so it is tried with a wrong one too (the placebo): a rate of
 leaks means what it is above the rate of those.
 
+On 452 sections of real feedback that a reader labelled (105 leaks) its precision is 89.0% (95% interval 79.8 to 94.3) and
+its recall 61.9% (52.4 to 70.6); on the 94 of them (23 leaks) that no rule was made with, 81.2% (57.0 to 93.4) and 56.5%
+(36.8 to 74.4). What it misses most is said in passing: `so the same 9 litres suffice`, `one finds exactly two of them`.
+
 It reads English; of other languages only what `answers` reads, e.g. `Antwort: C`.
 """
 
@@ -36,8 +40,8 @@ MOST_CHARACTERS = 20_000
 
 _STRONG = re.compile(
     r"\b(?:correct|right|true|actual|final|proper|expected|desired|required|resulting)\s"
-    r"(?:\w[\w'-]*\s){0,6}?(?:is|are|=|equals?|be|:)\s?:?"
-    r"|\b(?:answer|solution|result)\b(?:\s\w[\w'-]*){0,6}?\s?(?:is|are|=|equals?|be|:)\s?:?"
+    r"(?:\w[\w'-]*\s){0,6}?(?:(?:is|are|equals?|be)\b|[=:])\s?:?"
+    r"|\b(?:answer|solution|result)\b(?:\s\w[\w'-]*){0,6}?\s?(?:\b(?:is|are|equals?|be)\b|[=:])\s?:?"
     r"|\b(?:must|should|has\sto|have\sto|ought\sto|can\sonly|could\sonly)\s(?:\w+ly\s)?(?:be|equal|give|come\sto)\b"
     r"|\b(?:choose|select|pick|mark|go\swith|match(?:es|ing)?|corresponds?\sto|points?\sto|leads?\s(?:\w+\s)?to)\s"
     r"(?:the\s)?(?:option|answer|choice|letter)\b"
@@ -94,6 +98,7 @@ _IS_THE_ANSWER = re.compile(
 _CALLED_CORRECT = re.compile(r"\bthe\s(?:correct|true|actual)\s", re.IGNORECASE)
 _NOUNS_OF_IT = re.compile(r"(?:(?!(?:is|are|was|were|be|should|must|can|would|if|whether)\s)[a-z][\w'-]*\s){0,3}[(\s]*")
 """`the correct perimeter of 18 cm`, `instead of the correct 42`: what stands between `correct` and the answer."""
+_COPULA = re.compile(r"\W*(?:is|are|was|were|be|should|must|can|would|if|whether)\b", re.IGNORECASE)
 _CLAUSE_LENGTH = 300
 _CALLED_LENGTH = 80
 _MOST_MATCHES = 100
@@ -263,6 +268,8 @@ def _called_correct(sentence: str, answer: _Answer) -> bool:
 
 def _begins_with(text: str, answer: _Answer) -> bool:
     """Whether a text begins with the answer, or with its letter, perhaps behind `x =`."""
+    if _COPULA.match(text):
+        return False  # a sentence of its own, which may be hedged
     canonical = canonical_of_plain(text)
     if answer.value is not None:
         numbers = list(_numbers(canonical))
