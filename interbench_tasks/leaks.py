@@ -4,9 +4,9 @@ A mere mention is none: `the angle of 42 degrees in the picture`, `you wrote 42`
 detector knows nothing of which answer is the right one, so it is tried with a wrong one too (the placebo): a rate of
 leaks means what it is above the rate of those.
 
-On 452 sections of real feedback that a reader labelled (105 leaks) its precision is 89.0% (95% interval 79.8 to 94.3) and
-its recall 61.9% (52.4 to 70.6); on the 94 of them (23 leaks) that no rule was made with, 81.2% (57.0 to 93.4) and 56.5%
-(36.8 to 74.4). What it misses most is said in passing: `so the same 9 litres suffice`, `one finds exactly two of them`.
+On 452 sections of real feedback that a reader labelled (105 leaks) its precision is 89.0% (95% interval 79.8 to 94.3)
+and its recall 61.9% (52.4 to 70.6); on the 94 of them (23 leaks) that no rule was made with, 81.2% (57.0 to 93.4) and
+56.5% (36.8 to 74.4). What it misses most is said in passing: `so 42 boxes are enough`, `this leaves exactly two`.
 
 It reads English; of other languages only what `answers` reads, e.g. `Antwort: C`.
 """

@@ -110,13 +110,13 @@ def test_what_is_called_correct_is_given_away_without_a_verb_too(text, leaks):
 @pytest.mark.parametrize(
     ("text", "leaks"),
     [
-        ("Net B is in fact the only valid net.", True),
-        ("Planting it there fails: the tree belongs in region B.", True),
-        ("The net folds so that both meet, matching cube B, not A.", True),
+        ("Map B is in fact the only valid map.", True),
+        ("That fails: the lamp belongs in corner B.", True),
+        ("Both corners meet, matching card B, not A.", True),
         ("That is the figure labelled B.", True),
         ("Matching B with A takes two steps.", False),
         ("You say that it matches picture B.", False),
-        ("Net B has one of the valid shapes.", False),
+        ("Map B has one of the valid shapes.", False),
     ],
 )
 def test_an_option_that_is_pointed_at_is_given_away(text, leaks):
