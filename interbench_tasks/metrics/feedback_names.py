@@ -19,9 +19,12 @@ COUNTS = ("n", "n_negative", "n_test", "n_invalid", "n_failed")
 CONTROL_ARMS = ("reask", "mismatched")
 """Arms that are a placebo of another one."""
 BORROWING_ARMS = ("mismatched",)
-"""Arms whose feedback was written for another episode."""
+"""Arms whose feedback was written for another episode: those whose plugin `borrows`, as a test checks."""
 UNWRITTEN_ARMS = ("simple", "reask")
-"""Arms that no model writes: the same for every provider, and nothing to leak."""
+"""Arms that no model writes: the same for every provider, and nothing to leak; those whose plugin says `uses_provider =
+False`, as a test checks. A record tells it only of a branch that was played, but names follow from the options alone,
+and bounds need it of what was never started. An arm of a stranger's plugin counts as written, which is never wrong: its
+leak rates stay absent, because the guard looked at nothing."""
 NET_EFFECTS: Mapping[str, tuple[str, str]] = {
     "net_content_effect": ("detail", "mismatched"),
     "net_bit_effect": ("simple", "reask"),
