@@ -35,6 +35,7 @@ NO_MATTER = frozenset(
     }
 )
 """Parts of SETTINGS that move no score, or are told elsewhere."""
+GENERATION = "generation settings "
 _NAMED_IDS = 5
 _SHOWN_CHARACTERS = 60
 
@@ -130,11 +131,25 @@ def warnings_of(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
 
     Args: runs = name -> run.
     """
-    yield from differences_between({name: _settings(run) for name, run in runs.items()})
+    settings = {name: _settings(run) for name, run in runs.items()}
+    shared = _generation_of_all(list(runs.values()))
+    yield from differences_between(
+        {
+            name: {told: value for told, value in own.items() if not told.startswith(GENERATION) or told in shared}
+            for name, own in settings.items()
+        }
+    )
     for told in differences_between({name: {"providers": _providers(run)} for name, run in runs.items()}):
         yield f"{told}; test sets differ for that alone"
     for name, run in runs.items():
         yield from _warnings_of_one(name, run)
+
+
+def _generation_of_all(runs: Sequence[ScoredRun]) -> set[str]:
+    """The generation settings of the roles that all runs have: that another one is missing is told with its model."""
+    roles = set.intersection(*(set(run.manifest.get("generation") or ()) for run in runs))
+    starts = tuple(f"{GENERATION}{role}." for role in roles)  # a label may hold a dot
+    return {told for run in runs for told in _settings(run) if told.startswith(starts)}
 
 
 def table_warnings(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
