@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from interbench_tasks.hookspecs import Parts, RoleClient, Roles
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
 from interbench_tasks.protocols.feedback_guard import LeakGuard
-from interbench_tasks.protocols.feedback_pairs import plan_from
+from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
 from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
 from interbench_tasks.task_roles import role_key
@@ -116,6 +116,7 @@ class FeedbackLoop:
             "repeat": record.repeat,
             "category": record.category,
             "cluster": record.cluster,
+            "alike": likenesses(first.user, record.target, record.options) if first is not None else [],
             "right": first is not None and first.judgement is not None and first.judgement.correct,
             "test": [_label(turn) for turn in record.turns if _solved(turn)] if finished else [],
             "given": given,
