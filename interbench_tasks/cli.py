@@ -52,7 +52,7 @@ def check(
         else:
             typer.echo(f"{file}: ok (protocol {options.common.protocol}, metrics {options.metrics})")
             if data:
-                typer.echo(mapping_text(file))
+                typer.echo(mapping_text(file, options))
     raise typer.Exit(1 if n_wrong else 0)
 
 
@@ -116,12 +116,12 @@ def new_task(
     new_task_file(path, target, name=name, data=data, columns=_pairs(column or []))
     typer.echo(f"wrote {target}")
     try:
-        check_task_file(target, offers_from(build_plugin_manager()), with_data=data is not None)
+        options = check_task_file(target, offers_from(build_plugin_manager()), with_data=data is not None)
     except InterbenchError as error:
         typer.echo(f"It still needs your hand:\n{redact(str(error))}\nThen: interbench check {target}", err=True)
         raise typer.Exit(1) from None
     if data is not None:
-        typer.echo(mapping_text(target))
+        typer.echo(mapping_text(target, options))
     typer.echo(f"It is ready: lmms-eval --tasks {name} --include_path {out.resolve()} --model ... --output_path runs/")
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interbench_tasks.hookspecs import Parts, PatientVerifier, RoleClient
+from interbench_tasks.hookspecs import Parts, RoleClient
 from interbench_tasks.protocols.feedback_guard import LeakGuard
+from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.records import BranchEnd, Episode, Feedback, Judgement, Message, Reply, Turn, Usage, history
 from interbench_tasks.redaction import redact
 
@@ -63,19 +64,7 @@ class _Provider:
 
 async def judged(parts: Parts, episode: Episode, reply: Reply) -> tuple[Judgement | None, str | None]:
     """The judgement of a usable reply, or why there is none; what was judged before stays judged."""
-    if not reply.usable:
-        return None, None
-    verifier = parts.verifier
-    try:
-        if isinstance(verifier, PatientVerifier):
-            judgement = await verifier.judge_later(reply.text, episode.target, episode.options)
-        else:
-            judgement = verifier.judge(reply.text, episode.target, episode.options)
-    except Exception as error:  # noqa: BLE001 - a verifier may be a stranger's; a failing one is no wrong answer
-        return None, redact(f"the verifier raised {error!r}")[:500]
-    if not isinstance(judgement, Judgement):
-        return None, f"the verifier gave no Judgement but {type(judgement).__name__}"
-    return judgement, None
+    return await verified(parts.verifier, reply, episode.target, episode.options)
 
 
 async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, parts: Parts) -> Played:

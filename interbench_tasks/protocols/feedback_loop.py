@@ -14,11 +14,19 @@ from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged,
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_pairs import plan_from
 from interbench_tasks.reasoning import said_in_the_end
-from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
+from interbench_tasks.records import (
+    RECORDED,
+    BranchEnd,
+    Episode,
+    EpisodeRecord,
+    Feedback,
+    Message,
+    Reply,
+    RoleName,
+    Turn,
+    Usage,
+)
 from interbench_tasks.task_roles import role_key
-
-RECORDED = "recorded"
-"""Model name of a first answer that came with the data set."""
 
 
 class FeedbackLoopOptions(BaseModel):
