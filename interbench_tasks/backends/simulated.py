@@ -144,11 +144,13 @@ class SimulatedBackend:
         if self._rates["fail"] and self._draw(call, "fail") < self._rates["fail"]:
             return self._error("simulated failure (fail=...)", run)
         text = self._text(call)
+        if text is None:
+            return self._error(f"{self.name} has no purpose '{call.purpose}' but for Interbench's own judge prompts", run)
         asked = sum(len(message.text) for message in call.messages)
         usage = Usage(calls=1, input_tokens=asked // 4, output_tokens=len(text) // 4, reasoning_tokens=0)
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)
 
-    def _text(self, call: Call) -> str:
+    def _text(self, call: Call) -> str | None:
         if self._conversation.replies_to(call):
             return self._conversation.text(call)
         return self._unrevealing(call, _HINTS) if call.purpose == "feedback" else self._answer(call)

@@ -46,8 +46,8 @@ class ConversationSimulation:
         """Whether the call is one of a conversation."""
         return call.purpose in ("judge", "notes") or (call.purpose == "answer" and bool(call.episode.script))
 
-    def text(self, call: Call) -> str:
-        """The reply."""
+    def text(self, call: Call) -> str | None:
+        """The reply; None for a judge that is asked in words that it cannot read: it makes no verdict up."""
         if call.purpose == "judge":
             return _verdict(call.messages[-1].text, _question_of(call))
         if call.purpose == "notes":
@@ -128,11 +128,11 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:120]
 
 
-def _verdict(prompt: str, question: Question | None) -> str:
+def _verdict(prompt: str, question: Question | None) -> str | None:
     """The best score where the response says what the reference says, or declines what it should; else the worst."""
     nonce, reference, response = _NONCE.search(prompt), _fenced(prompt, "reference"), _fenced(prompt, "response")
     if nonce is None or reference is None or response is None:
-        return "There is nothing to judge here."
+        return None
     right = _REFUSAL in response if question is not None and question.should_refuse else _says(response, reference)
     reason = "It says what the reference says." if right else "It does not say what the reference says."
     return json.dumps({"nonce": nonce.group(1), "score": 5 if right else 0, "reason": reason})
