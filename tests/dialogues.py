@@ -89,9 +89,7 @@ def conversation_protocol(**options: Any) -> Conversation:
     names = {name for arm in made.memories for name in ((arm,) if isinstance(arm, str) else arm)}
     notes: NotesOptions = made.notes
     told = MemoryOptions(recent_turns=made.recent_turns, max_chars=notes.max_chars, place=notes.place)
-    return Conversation(
-        made, Parts(verifier=LetterVerifier(), memories={name: MEMORIES[name](told) for name in names})
-    )
+    return Conversation(made, Parts(verifier=LetterVerifier(), memories={name: MEMORIES[name](told) for name in names}))
 
 
 def play(episode: Episode, roles: FakeRoles, **options: Any) -> EpisodeRecord:

@@ -145,7 +145,9 @@ class SimulatedBackend:
             return self._error("simulated failure (fail=...)", run)
         text = self._text(call)
         if text is None:
-            return self._error(f"{self.name} has no purpose '{call.purpose}' but for Interbench's own judge prompts", run)
+            return self._error(
+                f"{self.name} has no purpose '{call.purpose}' but for Interbench's own judge prompts", run
+            )
         asked = sum(len(message.text) for message in call.messages)
         usage = Usage(calls=1, input_tokens=asked // 4, output_tokens=len(text) // 4, reasoning_tokens=0)
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)

@@ -122,10 +122,13 @@ class Conversation:
             limits=self._limits,
             recorded=self._options.history == "recorded",
         )
-        async with asyncio.TaskGroup() as group:
-            playing = group.create_task(history.play())
-            taking = {name: group.create_task(history.take_notes(name)) for name in takers}
-            asking = [group.create_task(self._ask_arm(arm, playing, taking, episode, roles)) for arm in arms]
+        try:
+            async with asyncio.TaskGroup() as group:
+                playing = group.create_task(history.play())
+                taking = {name: group.create_task(history.take_notes(name)) for name in takers}
+                asking = [group.create_task(self._ask_arm(arm, playing, taking, episode, roles)) for arm in arms]
+        except ExceptionGroup as group:  # what went wrong, and not that something did
+            raise group.exceptions[0] from None
         return _HistoryPlayed(
             history=playing.result(),
             notes={name: task.result() for name, task in taking.items()},
