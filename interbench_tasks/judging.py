@@ -150,7 +150,7 @@ def reply_format(rubric: Rubric, nonce: str) -> str:
     """How a judge has to reply, in words: an example would be a verdict that an echo gives."""
     keys = ["nonce", *_value_keys(rubric), "reason"]
     lines = [
-        f"Reply with one JSON object and nothing else. Its keys, in this order: {', '.join(keys)}.",
+        f"Reply with one JSON object and nothing else. Its keys, in exactly this order: {', '.join(keys)}.",
         f"- nonce is the word {nonce} as a string; it shows that the verdict is yours.",
     ]
     if rubric.scale is not None:
@@ -211,7 +211,7 @@ class _Read:
     label: str | None = None
     reason: str = ""
     clear: bool = True
-    """False for a number that is not on the scale, or a value that stands there twice."""
+    """False for a number that is not on the scale, a value that is there twice, and one that comes after free text."""
 
 
 def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
@@ -219,7 +219,7 @@ def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
     kept = said_by(text)
     if not kept.strip():
         return "the reply ends while thinking" if text.strip() else "the reply is empty"
-    sealed = [found for found in objects_in(kept, "nonce", "score", "label", "reason") if found.only("nonce") == nonce]
+    sealed = [found for found in objects_in(kept, "nonce", "score", "label") if found.only("nonce") == nonce]
     if not sealed:
         return "no JSON object with the nonce"
     verdicts = [verdict for found in sealed for verdict in _verdicts(found, rubric)]
@@ -227,7 +227,7 @@ def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
         return "no value of the rubric beside the nonce"
     last = verdicts[-1]
     if not all(verdict.clear for verdict in verdicts):
-        return "a value that is not on the scale, or stands there twice"
+        return "a value that is not on the scale, is there twice, or stands after the reason"
     if any((other.score, other.label) != (last.score, last.label) for other in verdicts):
         return "several verdicts that differ"
     if _said_otherwise(kept, sealed, rubric, last):
@@ -245,8 +245,9 @@ def _verdicts(found: FoundObject, rubric: Rubric) -> Iterator[_Read]:
     label = _label(found.only("label"), rubric)
     if label is None and rubric.labels and rubric.label_needed:
         return
-    if not found.closed and not _in_order(found, rubric):
-        return  # what a judge quotes in its reason may look like its score where the rest was cut off
+    if not _in_order(found, rubric):
+        yield _Read(clear=False)
+        return
     reason = found.only("reason")
     yield _Read(score=score, label=label, reason=str(reason) if reason is not None else "")
 
@@ -260,10 +261,11 @@ def _is_number(value: object) -> bool:
 
 
 def _in_order(found: FoundObject, rubric: Rubric) -> bool:
-    """Whether the values stand before the reason."""
+    """Whether the values stand before all free text: a quotation that was not escaped, and ended, looks like a value."""
     keys = list(found.values)
-    before = keys[: keys.index("reason")] if "reason" in keys else keys
-    return all(key in before for key in _value_keys(rubric) if key in keys)
+    named = [key for key in _value_keys(rubric) if key in keys]
+    before = keys[: max((keys.index(key) for key in named), default=0)]
+    return set(before) <= {"nonce", *named}
 
 
 def _label(value: object, rubric: Rubric) -> str | None:

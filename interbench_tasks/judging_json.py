@@ -17,7 +17,10 @@ import json_repair
 from interbench_tasks.judging_parse import NumberScale, label_from, plain, said
 
 MAX_REPLY_CHARACTERS = 200_000
-"""A longer reply is not a verdict; what it would cost to look through is not worth it."""
+MAX_BRACES = 2_000
+"""A reply that is longer, or has more opening braces, is no verdict; it is not worth what looking through it costs."""
+_MAX_KEYS = 100
+"""Places of a key that are looked at outside strict objects, the last ones."""
 _QUOTE = r"[\"'\u201c\u201d\u2018\u2019]?"
 _VALUE = (
     r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^'\\]*'|\u201c[^\u201d]*\u201d|\[[^\]]*\]"
@@ -94,11 +97,11 @@ def objects_in(text: str, key: str, *others: str) -> list[FoundObject]:
 
     Args: key, others = in lower case; others = keys whose values are checked as that of `key` is, where they are there.
     """
-    if len(text) > MAX_REPLY_CHARACTERS:
+    if len(text) > MAX_REPLY_CHARACTERS or text.count("{") > MAX_BRACES:
         return []
     strict = list(_strict_objects(text))
     rest = [match for match in _key_pattern(key).finditer(text) if not _within(match.start(), strict)]
-    loose = list(_loose_objects(text, rest, (key, *others))) if rest else []
+    loose = list(_loose_objects(text, rest[-_MAX_KEYS:], (key, *others))) if rest else []
     found = [inner for one in strict if not _within(one.start, loose) for inner in _with_key(one, key)]
     return sorted([*found, *loose], key=lambda one: one.start)
 

@@ -15,7 +15,7 @@ from interbench_tasks.reasoning import without_reasoning
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"(?P<value>{_NUMBER})\s*(?:(?:/|out\s+of)\s*(?P<top>{_NUMBER}))?\s*(?:points?)?", re.IGNORECASE)
-_DECORATION = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019$[](){}<>"
+_DECORATION = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019$[](){}"
 _SEPARATOR = r"""(?:[\s*_`"'\u201c\u201d\u2018\u2019$\[({<]|[:=]|-(?=\s)|\u2013|\u2014|->|→|\bis\b)*"""
 """Between a marker and its value."""
 _CUE = (
