@@ -65,6 +65,7 @@ class Offers:
     feedback_providers: Mapping[str, Callable[..., Any]]
     memories: Mapping[str, Callable[..., Any]]
     verifiers: Mapping[str, Callable[..., Any]]
+    panel_rules: Mapping[str, Callable[..., Any]]
     metrics: Mapping[str, Callable[..., Any]]
 
 

@@ -240,9 +240,10 @@ class Verdict:
     """What one judge said of one reply."""
 
     judge: str
-    status: Literal["scored", "unparsed", "error"]
+    status: Literal["scored", "unparsed", "error", "undecided"]
+    """`undecided`: a panel without a verdict, because judges failed or too few agree."""
     score: float | None
-    """On the rubric's scale; None unless scored."""
+    """On the rubric's scale; None unless scored, and where the rubric has labels only."""
     label: str | None = None
     reason: str = ""
     """Why, in the judge's words."""
