@@ -9,10 +9,13 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from interbench_tasks.abilities import ABILITIES
 from interbench_tasks.budget import BudgetOptions, limits_from
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import ProtocolFactory
+from interbench_tasks.judging_panel import DEFAULT_RULE, panel_problems
+from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.memories import arm_name, memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
@@ -159,6 +162,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
         roles = roles_from(common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems)
+        problems += _wrong_panel(protocol_options, roles, offers)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise _error(where, problems)
@@ -290,6 +294,25 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
     variables = {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)}
     variables |= {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
     yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), memory_arms(own), offers, variables)
+
+
+def _wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Offers) -> Iterator[Problem]:
+    """What is wrong with judges, their rule and their rubrics; a judge that nobody named is told elsewhere."""
+    rubric = getattr(own, "rubric", None)
+    if rubric is None:
+        return
+    if roles.get("judge"):
+        judges = [role.label or role.words.model for role in roles["judge"]]
+        panel, quorum = getattr(own, "panel", DEFAULT_RULE), getattr(own, "quorum", None)
+        yield from panel_problems(rule=panel, quorum=quorum, judges=judges, allowed=[*offers.panel_rules], key=KEY)
+    try:
+        found = rubrics(rubric)
+    except ConfigError as error:
+        yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
+        return
+    missing = [ability for ability in ABILITIES if ability not in found]
+    if missing:
+        yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
 
 
 def _wrong_memories(own: BaseModel, offers: Offers) -> Iterator[Problem]:

@@ -263,6 +263,8 @@ class Parts:
     verifier: Verifier
     feedback_providers: Mapping[str, FeedbackProvider] = field(default_factory=dict)
     memories: Mapping[str, Memory] = field(default_factory=dict)
+    panel_rule: PanelRule | None = None
+    """None where nobody judges."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt templates of the YAML, by name."""
 

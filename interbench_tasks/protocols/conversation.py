@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from interbench_tasks.conversations import QUESTION_VARIABLES
 from interbench_tasks.hookspecs import Parts, Roles
+from interbench_tasks.judging_panel import DEFAULT_RULE
+from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.memories import MemoryArm, NotesOptions, arms_from, memory_arms
 from interbench_tasks.protocols.conversation_history import History, PlayedHistory, TakenNotes, notes_or_stop
 from interbench_tasks.protocols.conversation_judging import PanelJudge
@@ -45,7 +47,13 @@ class ConversationOptions(BaseModel):
     """Most tokens of the turns before a question, by an estimate (4 characters, or 750 pixels, are one). None: no
     limit."""
     rubric: str | None = "mmrc"
-    """What open answers are judged by. None: they are kept and not judged."""
+    """What open answers are judged by: a file of rubrics that ships, or a YAML. None: they are kept and not judged."""
+    panel: str = DEFAULT_RULE
+    """How several judges' verdicts become one."""
+    quorum: Annotated[int, Field(ge=1)] | None = None
+    """Judges that must have given a verdict. None: as the rule itself has it."""
+    seed: int = 0
+    """Of the words by which a judge shows that a verdict is its own."""
     judges: tuple[str, ...] = ()
     """Labels of several judges; filled in from metadata.interbench.judges."""
     mapping: dict[str, tuple[str, ...]] = {}
@@ -156,10 +164,18 @@ class Conversation:
             roles=roles,
             parts=self._parts,
             limits=self._limits,
-            judge=PanelJudge(judges=roles.judges) if self._options.rubric is not None else None,
+            judge=self._panel(roles),
             accumulate=self._options.questions == "accumulate",
         )
         return await asking.ask_all(history.messages, notes)
+
+    def _panel(self, roles: Roles) -> PanelJudge | None:
+        rule = self._parts.panel_rule
+        if self._options.rubric is None or rule is None:
+            return None
+        return PanelJudge(
+            rubrics=rubrics(self._options.rubric), judges=roles.judges, rule=rule, seed=self._options.seed
+        )
 
 
 def _record(

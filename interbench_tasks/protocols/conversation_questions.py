@@ -13,6 +13,7 @@ from interbench_tasks.protocols.conversation_judging import PanelJudge
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.records import BranchEnd, Episode, Judgement, Message, Notes, Question, Turn, Verdict
+from interbench_tasks.redaction import redact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,10 @@ class Asking:
             judgement, why = await verified(self.parts.verifier, reply, question.target, question.options)
             end = BranchEnd(branch=branch, reason="judge_failed", error=why) if why else None
         elif reply.usable and self.judge is not None:
-            verdicts, verdict = await self.judge.judge(question, reply, self.episode, branch)
+            try:
+                verdicts, verdict = await self.judge.judge(question, reply, self.episode, branch)
+            except Exception as error:  # noqa: BLE001 - a panel rule may be a stranger's; the answer stays, unscored
+                end = BranchEnd(branch=branch, reason="judge_failed", error=redact(f"judging raised {error!r}")[:500])
         turn = Turn(
             index=0,
             parent=parent,

@@ -16,6 +16,7 @@ from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel, Engine, EngineReport
 from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Parts, RoleClient
 from interbench_tasks.images import Picture
+from interbench_tasks.judging_panel import with_quorum
 from interbench_tasks.ledger import Ledger
 from interbench_tasks.memories import memory_arms, memory_options_from
 from interbench_tasks.plugin_manager import Offers
@@ -69,10 +70,13 @@ def parts_from(options: TaskOptions, offers: Offers) -> Parts:
     arms = getattr(options.protocol_options, "arms", ())
     told = memory_options_from(options.protocol_options, options.common.prompts)
     memories = {name for arm in memory_arms(options.protocol_options) for name in arm}
+    panel = getattr(options.protocol_options, "panel", None) if options.roles.get("judge") else None
+    quorum = getattr(options.protocol_options, "quorum", None)
     return Parts(
         verifier=offers.verifiers[options.common.verifier](),
         feedback_providers={arm: offers.feedback_providers[arm]() for arm in arms},
         memories={name: offers.memories[name](told) for name in sorted(memories)},
+        panel_rule=None if panel is None else with_quorum(offers.panel_rules[panel](), quorum),
         prompts=options.common.prompts,
     )
 
