@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from interbench_tasks import __version__, cli_estimate, cli_tables
+from interbench_tasks.cli_convert import convert_app
 from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -20,6 +21,7 @@ app = typer.Typer(
     help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks and scores.",
 )
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(convert_app, name="convert")
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 

@@ -137,7 +137,9 @@ class ConversationReader:
     def _row(self, doc_id: int) -> ConversationRow:
         raw: Mapping[str, Any] = self._data.rows[doc_id]
         where = self._where(doc_id, raw.get("id"))
-        found = row_from(canonical_from(raw, self._mapping, where) if self._mapping else raw, recorded=self._recorded)
+        if self._mapping:  # a stranger's rows may have no id
+            raw = {"id": str(doc_id), **canonical_from(raw, self._mapping, where)}
+        found = row_from(raw, recorded=self._recorded)
         if isinstance(found, list):
             raise DataError("\n".join(f"{where}: {problem}" for problem in found))
         return found

@@ -85,6 +85,7 @@ FLOW = [
     "cli_estimate",
     "cli_tables",
     "cli_ledger",
+    "cli_convert",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
