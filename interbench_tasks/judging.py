@@ -211,7 +211,7 @@ class _Read:
     label: str | None = None
     reason: str = ""
     clear: bool = True
-    """False for a number that is not on the scale, a value that is there twice, and one that comes after free text."""
+    """False for a number off the scale, for a value that is there twice, and for one that comes after free text."""
 
 
 def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
@@ -261,7 +261,7 @@ def _is_number(value: object) -> bool:
 
 
 def _in_order(found: FoundObject, rubric: Rubric) -> bool:
-    """Whether the values stand before all free text: a quotation that was not escaped, and ended, looks like a value."""
+    """False for a number off the scale, a value that is there twice, and one that comes after free text."""
     keys = list(found.values)
     named = [key for key in _value_keys(rubric) if key in keys]
     before = keys[: max((keys.index(key) for key in named), default=0)]

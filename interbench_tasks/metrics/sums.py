@@ -51,6 +51,8 @@ class Sums:
     graded: bool = False
     """False where every value is 0 or 1, or -1, 0 or 1."""
     points: float | None = None
+    open_ended: bool = False
+    """True where nobody knows how much an unscored question would have counted: the bounds are then the whole span."""
 
     @property
     def n(self) -> int:
@@ -67,6 +69,8 @@ class Sums:
         """Range of the mean over all outcomes of the unscored questions, `value` included; None where none is."""
         if not self.unscored:
             return None
+        if self.open_ended:
+            return self.span
         total, n = math.fsum(self.totals.tolist()), self.n + self.unscored
         low, high = (total + self.lowest) / n, (total + self.highest) / n
         return Interval(min(low, self.value), max(high, self.value))
