@@ -15,7 +15,6 @@ PARTS: Mapping[str, type[ConversationRow] | type[TurnRow] | type[QuestionRow]] =
     "questions": QuestionRow,
 }
 REQUIRED = (
-    "id",
     "turns",
     "questions",
     "turns.user_text",

@@ -175,7 +175,7 @@ SPORT = Talk(
         Asked(
             ability="IM",
             question="Which picture is about this week, and how far did I run on Wednesday in it?",
-            answer="picture 2, 6",
+            answer="6 kilometres, picture 2",
             images=(2,),
             at=(6,),
         ),

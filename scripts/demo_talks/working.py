@@ -97,7 +97,7 @@ ECONOMY = Talk(
         Asked(
             ability="IM",
             question="Which picture shows the week with the best Wednesday, and what were its sales on that day?",
-            answer="picture 2, 9",
+            answer="9 hundred, picture 2",
             images=(2,),
             at=(1, 5, 14),
         ),
