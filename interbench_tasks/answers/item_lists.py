@@ -77,7 +77,7 @@ def item_counts(text: str, items: Sequence[str]) -> ItemCounts:
     wanted = list(dict.fromkeys(words for words in map(_words, items) if words))
     if not wanted:
         raise ValueError("item_counts: need at least one item with a word in it")
-    said = said_in_the_end(text)
+    said = _joined(said_in_the_end(text))
     if refuses(said):
         return ItemCounts(hits=0, named=0, wanted=len(wanted))
     found: set[tuple[str, ...]] = set()
@@ -118,14 +118,15 @@ def _masked(sentence: str, wanted: Sequence[tuple[str, ...]]) -> tuple[str, list
     for words in sorted(wanted, key=lambda words: -len(words)):
         places = [(match.start(), match.end(), _plain(match.group())) for match in _WORD.finditer(sentence)]
         places = [place for place in places if place[2] not in _ARTICLES]
-        n, place = len(words), 0
-        while place + n <= len(places):
+        n, place = len(words), len(places) - len(words)
+        while place >= 0:  # from the end, so that the places before it stay right
             window = places[place : place + n]
             if tuple(word for _, _, word in window) == words:
                 sentence = sentence[: window[0][0]] + _MASK + sentence[window[-1][1] :]
                 held.append(words)
-                break
-            place += 1
+                place -= n
+            else:
+                place -= 1
     return sentence, held
 
 

@@ -39,7 +39,8 @@ _DECLINES = re.compile(
 )
 _GUESSES = re.compile(
     r"\b(?:guess(?:ing)?|probabl[ey]|likely|perhaps|maybe|presumably|possibly|assum(?:e|ing|ption)|suppose"
-    r"|i(?:'d|\u2019d| would)?\s+(?:think|believe|say|imagine|estimate)|(?:might|may|could|must|should)\s+(?:well\s+)?(?:be|have)"
+    r"|i(?:'d|\u2019d| would)?\s+(?:think|believe|say|imagine|estimate)"
+    r"|(?:might|may|could|must|should)\s+(?:well\s+)?(?:be|have)"
     r"|seems?\s+to|appears?\s+to|it\s+looks\s+like|(?:my|the)\s+answer\s+is|the\s+answer\s+(?:would|could)\s+be"
     r"|(?:around|about|approximately|roughly)\s+\W?\d)\b|可能|大概|应该是|猜",
     re.IGNORECASE,
@@ -47,10 +48,12 @@ _GUESSES = re.compile(
 _OPENING = re.compile(
     r"\s*(?:sorry|i['\u2019]m\s|i\s+am\s|i\s+apologi|unfortunately|based\s+on|according\s+to|from\s|in\s|as\s|looking|after"
     r"|having|given|while|although|there|well|hmm|so\b|no\b|thank|great|good|that['\u2019]s|this|let\s+me|to\s+be|actually"
-    r"|but|and\b|regarding|about|for\s|you\s+(?:asked|talked|told|mentioned|said)|we\s+(?:talked|discussed)|the\s+(?:user|conv))",
+    r"|but|and\b|regarding|about|for\s|you\s+asked)",
     re.IGNORECASE,
 )
 """How a clause begins that may stand before a refusal."""
+_RECALLING = re.compile(r"\s*(?:you|we|the\s+user)\s+(?:talked|told|mentioned|said|discussed)", re.IGNORECASE)
+"""How one begins that may stand before it in the same sentence."""
 _WHOLE = re.compile(
     r"\W*(?:unknown|n/?a|no\s+answer|not\s+(?:mentioned|specified|stated|provided|given|applicable|available)"
     r"|no\s+(?:information|idea)|i\s+(?:do\s*n[o\u2019']t|do\s+not)\s+know)\W*",
@@ -76,5 +79,8 @@ def refuses(text: str) -> bool:
 
 def _is_early(before: str) -> bool:
     """Whether no answer stands before the words that decline, as in: It cost 300 euros, more I cannot say."""
-    clauses = re.split(r"[,;:.!?\n]\s*", before)
-    return all(_OPENING.match(clause) for clause in clauses[:-1] if clause.strip())
+    pieces = re.split(r"([,;:.!?\n])\s*", before)
+    for clause, end in zip(pieces[:-1:2], pieces[1::2], strict=True):
+        if clause.strip() and not (_OPENING.match(clause) or (end in ",;:" and _RECALLING.match(clause))):
+            return False
+    return True

@@ -49,8 +49,9 @@ from interbench_tasks.metrics.sums import ZERO_TO_ONE, Sums, estimates_from_sums
 from interbench_tasks.records import EpisodeRecord
 
 Cell = Sequence[float]
-"""Sums of one row, as `mmrc_summary` has them: scored, sum, sum of squares, unscored[, least, greatest sum of
-those]."""
+"""Sums of one row: scored, unscored, sum, sum of squares[, least and greatest sum of the unscored]. A summary leaves
+out the squares where they are the sum itself."""
+NO_QUESTION: Cell = (0, 0, 0, 0)
 
 
 class ConversationMetrics:
@@ -64,13 +65,13 @@ class ConversationMetrics:
         self._headline = frozenset(self.lineup.headline())
 
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
-        """What the metrics need of a record; JSON-able, under 4 KB for up to five arms."""
+        """What the metrics need of a record; JSON-able, under 4 KB for up to four arms, whatever the questions."""
         return summary_from_record(record, self.lineup)
 
     def contributions(self, summary: Mapping[str, Any]) -> dict[str, float]:
         """Metric -> this conversation's own mean, for each metric that it is scored in, and all counts."""
         cells = dict(_cells(summary))
-        own = {name: cell[1] / cell[0] for name, cell in cells.items() if cell[0]}
+        own = {name: cell[2] / cell[0] for name, cell in cells.items() if cell[0]}
         for name, parts in self._means.items():
             if all(part in own for part in parts):
                 own[name] = sum(own[part] for part in parts) / len(parts)
@@ -101,20 +102,19 @@ class ConversationMetrics:
     def _column(self, name: str, cells: Sequence[Cell | None]) -> Sums:
         """One metric's sums over the rows. Args: cells[i] = None where row i has no question for it."""
         kind = name.split(".")[0]
-        given = [cell if cell is not None else (0, 0, 0, 0) for cell in cells]
-        unscored = int(sum(cell[3] for cell in given))
+        given = [cell if cell is not None else NO_QUESTION for cell in cells]
         span, graded, points = ZERO_TO_ONE, kind in (*ITEM_METRICS, "imp", "imp_precision"), None
         if kind in ("score", "difference") and self.lineup.scale is not None:
             low, high = self.lineup.scale
             span, graded, points = self.lineup.scale, True, high
             if kind == "difference":
                 span = Interval(low - high, high - low)
-        ends = [(cell[4], cell[5]) if len(cell) > 4 else (cell[3] * span.low, cell[3] * span.high) for cell in given]
+        ends = [(cell[4], cell[5]) if len(cell) > 4 else (cell[1] * span.low, cell[1] * span.high) for cell in given]
         return Sums(
-            totals=np.array([cell[1] for cell in given], dtype=np.float64),
-            squares=np.array([cell[2] for cell in given], dtype=np.float64),
+            totals=np.array([cell[2] for cell in given], dtype=np.float64),
+            squares=np.array([cell[3] if len(cell) > 3 else cell[2] for cell in given], dtype=np.float64),
             counted=np.array([cell[0] for cell in given], dtype=np.int64),
-            unscored=unscored,
+            unscored=int(sum(cell[1] for cell in given)),
             lowest=float(sum(low for low, _ in ends)),
             highest=float(sum(high for _, high in ends)),
             span=span,
@@ -134,11 +134,11 @@ def _cells(summary: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
                 yield f"{name}.{arm}", own[name]
         if "pictures" in own:
             hits, wanted, named, lost = own["pictures"]
-            yield f"imp_micro.{arm}", (wanted, hits, hits, lost)
-            yield f"imp_precision_micro.{arm}", (named, hits, hits, own["imp"][3])
+            yield f"imp_micro.{arm}", (wanted, lost, hits)
+            yield f"imp_precision_micro.{arm}", (named, own["imp"][1], hits)
         chosen = own.get("accuracy", {})
         if chosen:
-            yield f"accuracy.{arm}", [sum(cell[place] for cell in chosen.values()) for place in range(4)]
+            yield f"accuracy.{arm}", [sum(cell[place] for cell in chosen.values()) for place in range(3)]
         for ability, cell in chosen.items():
             yield f"accuracy.{ability}.{arm}", cell
     base = next(iter(summary["arms"]), "")

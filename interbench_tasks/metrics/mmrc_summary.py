@@ -10,18 +10,19 @@ from interbench_tasks.metrics.mmrc_answers import Answer, answers_from_record
 from interbench_tasks.metrics.mmrc_names import LOSSES, Lineup
 from interbench_tasks.records import EpisodeRecord
 
-DECIMALS = 6
+DECIMALS = 4
 """Sums of fractions are rounded: a summary stays short, and equal whatever the order of adding."""
 
 
 def summary_from_record(record: EpisodeRecord, lineup: Lineup) -> dict[str, Any]:
     """What the metrics need of a record.
 
-    Keys: `arms` = per arm `score`, `accuracy` (per ability), `ep`, `ep_recall`, `ep_f1`, `imp`, `imp_precision`,
-    `rp`, each [scored questions, sum, sum of squares, unscored questions]; `pictures` = [named and right, right,
-    named, right ones of unscored questions]; `lost` = the counts of `mmrc_names.LOSSES`. `differences` = per further
-    arm and ability [questions scored in both, sum, sum of squares, others, least and greatest sum that those may
-    have]. `notes` = [taken, unreadable, cut]. What has no question is absent.
+    Keys: `arms` = per arm `score`, `accuracy` (per ability), `ep`, `ep_recall`, `ep_f1`, `imp`, `imp_precision`, `rp`,
+    each [scored questions, unscored ones, sum, and where that is another number sum of squares]; `pictures` = [named
+    and right, right, named, right ones of unscored questions]; `lost` = the counts of `mmrc_names.LOSSES`.
+    `differences` = per further arm and ability [questions scored in both, others, sum, sum of squares, and where
+    there are others the least and the greatest sum that those may have]. `notes` = [taken, unreadable, cut]. What has
+    no question is absent.
     """
     by_arm: dict[str, list[Answer]] = {arm: [] for arm in lineup.arms}
     for answer in answers_from_record(record, lineup.arms):
@@ -88,12 +89,14 @@ def _by_ability(answers: Iterable[Answer], value: Callable[[Answer], float | Non
 
 
 def _sums(values: Iterable[float | None]) -> list[float] | None:
-    """[scored, sum, sum of squares, unscored]; None where there is no question."""
+    """[scored, unscored, sum, sum of squares]; None where there is no question."""
     given = list(values)
     known = [float(value) for value in given if value is not None]
     if not given:
         return None
-    return [len(known), _short(sum(known)), _short(sum(value**2 for value in known)), len(given) - len(known)]
+    total, squares = sum(known), sum(value**2 for value in known)
+    same = all(value in (0, 1) for value in known)
+    return [len(known), len(given) - len(known), _short(total), *([] if same else [_short(squares)])]
 
 
 def _short(value: float) -> float:
@@ -119,7 +122,7 @@ def _unread(answer: Answer, *, judged: bool) -> bool:
 
 
 def _differences(answers: Sequence[Answer], base: Sequence[Answer], lineup: Lineup) -> dict[str, list[float]]:
-    """Per ability [scored in both, sum of score - base's score, sum of squares, others, their least, greatest sum]."""
+    """Per ability [scored in both, others, sum of score - base's, sum of squares, others' least, greatest sum]."""
     assert lineup.scale is not None
     low, high = lineup.scale
     of_base = {answer.question.id: answer.score for answer in base}
@@ -129,10 +132,14 @@ def _differences(answers: Sequence[Answer], base: Sequence[Answer], lineup: Line
         one, other = answer.score, of_base[answer.question.id]
         if one is not None and other is not None:
             sums[0] += 1
-            sums[1] += one - other
-            sums[2] += (one - other) ** 2
+            sums[2] += one - other
+            sums[3] += (one - other) ** 2
         else:
-            sums[3] += 1
+            sums[1] += 1
             sums[4] += (low if one is None else one) - (high if other is None else other)
             sums[5] += (high if one is None else one) - (low if other is None else other)
-    return {ability: [_short(value) for value in found[ability]] for ability in ABILITIES if ability in found}
+    return {
+        ability: [_short(value) for value in (found[ability] if found[ability][1] else found[ability][:4])]
+        for ability in ABILITIES
+        if ability in found
+    }
