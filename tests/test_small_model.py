@@ -137,3 +137,52 @@ def assert_nothing_is_guessed(turn: dict[str, Any], options: dict[str, str]) -> 
         assert re.search(rf"\b{answer}\b", text) or options[answer].lower() in text.lower()
     else:
         assert answer.strip(".") in text
+
+
+TURNS = [
+    "My name is Mia and I live in Oslo.",
+    "I have two cats, Tom and Kit.",
+    "I like tea, but not coffee.",
+    "Next week I travel to Rome.",
+    "Tom is ill, so I stay at home.",
+]
+
+
+def test_a_real_model_takes_notes_and_what_it_writes_badly_is_kept_out(tmp_path, model):
+    """JSON from a model that hardly knows it: every turn ends in readable notes or in the old ones, and is counted."""
+    from interbench_tasks.conversations import reader_from
+    from interbench_tasks.harness.batched_model import HarnessModel
+    from interbench_tasks.rows import load_rows
+    from interbench_tasks.runs.folder import read_records
+    from interbench_tasks.runs.plan import RunPlan
+    from interbench_tasks.runs.play import play_run
+    from tests.conversation_runs import MANAGER, OFFERS, options_of, write_rows
+
+    talk = {
+        "id": "mia",
+        "turns": [{"user_text": text, "ref_response": "I see."} for text in TURNS],
+        "questions": [{"qid": "q", "ability": "MR", "question": "Where do I live?", "answer": "Oslo"}],
+    }
+    role = {"backend": "harness", "model": "smollm", "max_new_tokens": MAX_TOKENS}
+    block = {"rubric": None, "history": "recorded", "memories": ["note_taking"], "roles": {"notetaker": role}}
+    data = load_rows(str(write_rows(tmp_path, [talk])), name=None, split="test", options={})
+    options = options_of(block)
+    assert reader_from(data, options).episode(0, 0).questions
+    plan = RunPlan(
+        task="talk", options=options, data=data, wanted=[(0, 0)], n_total=1, run_id="r", folder=tmp_path / "run"
+    )
+    smol = HarnessModel(model, name="smollm", fingerprint="smollm", batch_size=1)
+    from interbench_tasks.backends.simulated import SimulatedBackend
+
+    run = play_run(plan, receiver=SimulatedBackend(), manager=MANAGER, offers=OFFERS, harness_model=lambda role: smol)
+    (record,) = read_records(plan.folder)
+    notes = [turn.notes for turn in record.turns if turn.role == "notetaker"]
+    assert len(notes) == len(TURNS)
+    assert record.status == "finished"
+    for one, before in zip(notes, [None, *notes], strict=False):
+        if one.status == "kept":
+            assert one.text == (before.text if before is not None else "")
+        else:
+            assert isinstance(json.loads(one.text), dict)
+    taken, unreadable, _ = run.summaries[0, 0]["notes"]
+    assert (taken, unreadable) == (len(TURNS), sum(one.status == "kept" for one in notes))

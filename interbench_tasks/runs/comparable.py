@@ -32,6 +32,8 @@ NO_MATTER = frozenset(
         "options.prompts",  # their digests are compared
         "options.providers",  # their models are compared
         "protocol_options.providers",
+        "options.judges",  # likewise
+        "protocol_options.judges",
     }
 )
 """Parts of SETTINGS that move no score, or are told elsewhere."""
@@ -139,8 +141,11 @@ def warnings_of(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
             for name, own in settings.items()
         }
     )
-    for told in differences_between({name: {"providers": _providers(run)} for name, run in runs.items()}):
+    for told in differences_between({name: {"providers": _models(run, "provider")} for name, run in runs.items()}):
         yield f"{told}; test sets differ for that alone"
+    for role in ("judge", "notetaker"):
+        for told in differences_between({name: {f"{role}s": _models(run, role)} for name, run in runs.items()}):
+            yield f"{told}; scores differ for that alone"
     for name, run in runs.items():
         yield from _warnings_of_one(name, run)
 
@@ -218,7 +223,7 @@ def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 def other_providers(first: ScoredRun, second: ScoredRun) -> dict[str, tuple[str, str]]:
     """Label -> both models, of the providers that have one label and are two models; a single one's label is empty."""
-    one, other = _providers(first), _providers(second)
+    one, other = _models(first, "provider"), _models(second, "provider")
     return {
         role.partition("@")[2]: (one[role], other[role]) for role in one if role in other and one[role] != other[role]
     }
@@ -233,7 +238,7 @@ def labels_in(metric: str, labels: Iterable[str]) -> list[str]:
     return [label for label in labels if label and re.search(rf"@{re.escape(label)}(?:$|-[^@]*@)", metric)]
 
 
-def _providers(run: ScoredRun) -> dict[str, str]:
-    """Role -> model, of the providers."""
+def _models(run: ScoredRun, name: str) -> dict[str, str]:
+    """Role -> model, of all that play one role."""
     models = run.manifest["models"]
-    return {role: model["name"] for role, model in models.items() if role.partition("@")[0] == "provider"}
+    return {role: model["name"] for role, model in models.items() if role.partition("@")[0] == name}
