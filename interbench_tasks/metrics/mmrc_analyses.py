@@ -229,9 +229,9 @@ ANALYSES: Mapping[str, Analysis] = {
     "place": _named(lambda row: row.place, "in_view", "in_notes", "cut"),
 }
 """By name: number of turns (Source: MMRC, Fig 7); turns between the newest evidence and the questions, binned and each
-by itself, which shows where a memory ends; the third of the conversation in which it stands; how often what is asked for
-was changed (Fig 9, of IU); pictures of the conversation; topic; daily or professional topic; where the evidence stood
-when the question came. A row without what an analysis looks at is in none of its bins."""
+by itself, which shows where a memory ends; the third of the conversation in which it stands; how often what is asked
+for was changed (Fig 9, of IU); pictures of the conversation; topic; daily or professional topic; where the evidence
+stood when the question came. A row without what an analysis looks at is in none of its bins."""
 
 
 # --- modality twins -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Conversations are made up: 15 turns, up to six questions, a verdict with its prompt and reply for each open one, a
 failing call or judge in fifty. Prints the processor time and the memory of reading, all metrics with their intervals,
 and all analyses, beside their targets; exit code 1 where one is missed.
-Run: python scripts/bench_conversations.py [--quick]
+Run: python scripts/bench_scores.py [--quick]
 """
 
 from __future__ import annotations
