@@ -104,12 +104,17 @@ class Conversation:
         self._arms = arms_from(memory_arms(options), parts.memories)
         self._limits = Limits(max_images=options.max_images, max_history_tokens=options.max_history_tokens)
 
+    @property
+    def histories(self) -> Mapping[str, str]:
+        """Arm -> the branch of the conversation that it continues: '' for the one that several share."""
+        live = self._options.history == "live"
+        return {arm.name: arm.name if arm.own_history and live else SHARED for arm in self._arms}
+
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """The episode's record: every turn of every history, then notes, then answers in the order of the YAML."""
         by_history: dict[str, list[MemoryArm]] = {}
         for arm in self._arms:
-            own = arm.own_history and self._options.history == "live"
-            by_history.setdefault(arm.name if own else SHARED, []).append(arm)
+            by_history.setdefault(self.histories[arm.name], []).append(arm)
         played = await asyncio.gather(
             *[self._play_arms(branch, arms, episode, roles) for branch, arms in by_history.items()]
         )
