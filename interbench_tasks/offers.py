@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from interbench_tasks.backends.anthropic import AnthropicBackend
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
-from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.protocols.conversation import Conversation
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
@@ -35,7 +35,13 @@ def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
 @hookimpl
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
     """Metric sets, by the name that a protocol asks for."""
-    return {"feedback_loop": FeedbackLoopMetrics, "mmrc": ConversationMetrics}
+    return {"feedback_loop": FeedbackLoopMetrics, "mmrc": _mmrc}
+
+
+def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own options
+    from interbench_tasks.metrics.mmrc import ConversationMetrics  # reads replies, with as many patterns
+
+    return ConversationMetrics(options)
 
 
 def _choice() -> Verifier:

@@ -51,6 +51,7 @@ FLOW = [
     "generation",
     "task_roles",
     "yaml_files",
+    "config_checks",
     "config",
     "rows",
     "decoys",

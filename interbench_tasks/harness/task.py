@@ -39,7 +39,7 @@ from interbench_tasks.usage import Spent
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
-HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp.")
+HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall", "score", "ep", "imp", "rp")
 CHAT_TEMPLATE = "--apply_chat_template"
 NO_CHAT_TEMPLATE = (
     f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
@@ -211,6 +211,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": len(results)}
         summaries = [_summary_from(result) for result in _flat(results)]
+        bare = getattr(self._metric_set, "bare", ())
         row: dict[str, Any] = {ALL_ROWS: {"summaries": [summary for summary in summaries if summary is not None]}}
         for summary in row[ALL_ROWS]["summaries"]:
             contributions = self._contributions(summary)
@@ -218,7 +219,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
                 if name == "n":
                     continue  # the same number as ALL_ROWS
                 row[name] = {"value": contributions[name]}
-                for sibling in [] if is_count(name) else SIBLINGS:
+                for sibling in [] if is_count(name) or name in bare else SIBLINGS:
                     row.setdefault(name + sibling, {})
         return row
 

@@ -119,7 +119,7 @@ def play_run(
     metric_set: MetricSet = offers.metrics[plan.options.metrics](plan.options.protocol_options)
     keeper = Keeper(folder=folder, metric_set=metric_set, protocol=protocol, manager=manager, n_wanted=len(plan.wanted))
     episodes = Episodes(plan, protocol, engine, keeper)
-    manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False))
+    manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False)) | _histories(protocol)
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest)
     try:
@@ -253,6 +253,12 @@ def _script(
         return replace(record, task=plan.task, run=run)
 
     return play
+
+
+def _histories(protocol: EpisodeProtocol) -> dict[str, Any]:
+    """Which arms share one played conversation, and which play their own; nothing for protocols without."""
+    arms: Mapping[str, str] = getattr(protocol, "histories", {})
+    return {"conversations": {arm: branch or "shared" for arm, branch in arms.items()}} if arms else {}
 
 
 def _learned(backends: Mapping[str, Backend], episodes: Episodes) -> dict[str, Any]:
