@@ -1,4 +1,4 @@
-"""Random replies of judges: whatever they mix of verdicts, quotations and rubbish, only the judge's own score counts."""
+"""Random replies of judges: whatever they mix of verdicts, quotations and rubbish, only their own score counts."""
 
 from __future__ import annotations
 
