@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from interbench_tasks.abilities import ABILITIES
-from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.judging import rubrics
+from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.metrics.mmrc_analyses import DAILY, PROFESSIONAL, TURN_BINS, analysed, error_shares, rows_from
 from interbench_tasks.records import Verdict
 from tests.conversation_records import Options, answer, conversation, question, talk
@@ -187,7 +187,7 @@ def test_m11_larger_models_do_not_always_refuse_worse():
 
 
 def analysis(name, groups):
-    """An analysis of N conversations a group. Args: groups = for each, (mean score, what its conversations are like)."""
+    """An analysis of N conversations a group. Args: groups = (mean score, what its conversations are like)."""
     records = []
     for mean, changes in groups:
         asked = question("q", "MR", **changes.get("question", {}))
