@@ -124,6 +124,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> Path:
         draft.write_bytes(text.encode("utf-8", "surrogatepass"))  # half an emoji in a category must not lose a run
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise _folder_error(path, error) from error
     return path
 
