@@ -65,6 +65,7 @@ FLOW = [
     "ledger_rows",
     "ledger_file",
     "ledger_claims",
+    "ledger_salvage",
     "ledger_writer",
     "ledger",
     "ledger_admin",
