@@ -59,7 +59,7 @@ def _time_from(text: str) -> float | None:
 
 
 async def look_through_waits(response: Response) -> None:
-    """A hook of the HTTP client: a wait that is too long is none, an unreadable one is taken out, a date told in seconds."""
+    """A hook of the HTTP client: a wait too long is none, an unreadable one is taken out, a date is told in seconds."""
     if response.status_code < 400:
         return
     headers = response.headers
