@@ -35,7 +35,7 @@ from interbench_tasks.usage import Spent
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
-HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall", "score", "ep", "imp", "rp")
+HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp.")
 SIBLINGS: Mapping[str, Callable[[Estimate], float | int | None]] = {
     "": lambda estimate: estimate.value,
     ".ci95_low": lambda estimate: estimate.ci95[0] if estimate.ci95 else None,
