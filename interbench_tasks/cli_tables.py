@@ -20,13 +20,17 @@ Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that h
 FormatOption = Annotated[str, typer.Option("--format", help="text, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
 FORMATS = ("text", "csv", "latex", "json")
-LAYOUTS = ("interfeedback", "controls", "list")
+LAYOUTS = ("interfeedback", "controls", "mmrc", "list")
 
 
 def table(
     runs: Runs,
     layout: Annotated[
-        str, typer.Option(help="interfeedback: receivers x providers; controls: arms and placebos; list: every metric.")
+        str,
+        typer.Option(
+            help="interfeedback: receivers x providers; controls: arms and placebos; mmrc: abilities and memories; "
+            "list: every metric."
+        ),
     ] = "interfeedback",
     format: FormatOption = "text",
     intervals: Annotated[bool, typer.Option(help="Show 95% intervals (in text and latex).")] = True,

@@ -147,10 +147,13 @@ class PatientVerifier(Verifier, Protocol):
 
 
 class PanelRule(Protocol):
-    """Makes one verdict of several judges' verdicts."""
+    """Makes one verdict of several judges' verdicts, the same for any order of the judges."""
 
     def combine(self, verdicts: Sequence[Verdict], declared: int) -> Verdict:
-        """`declared` = number of judges that were asked."""
+        """The panel's verdict; `declared` = number of judges that were asked.
+
+        Without one its `status` is `undecided`: a judge that failed is never a low score.
+        """
         ...
 
 
@@ -328,6 +331,17 @@ def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:  # type: ign
 
 
 @hookspec
+def interbench_panel_rules() -> Mapping[str, Callable[[], PanelRule]]:  # type: ignore[empty-body]
+    """Offer rules that make one verdict of several judges' verdicts.
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: factory}; name is the value of metadata.interbench.panel.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:  # type: ignore[empty-body]
     """Offer metric sets; a protocol names the one that fits it, a task YAML may name another.
 
@@ -356,6 +370,7 @@ OFFERS = (
     "interbench_protocols",
     "interbench_feedback_providers",
     "interbench_verifiers",
+    "interbench_panel_rules",
     "interbench_metrics",
 )
-"""The offer hooks. Hooks for memories and panel rules come with the plugins that need them."""
+"""The offer hooks. A hook for memories comes with the plugins that need it."""

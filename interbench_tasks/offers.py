@@ -9,6 +9,7 @@ from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
 
@@ -33,7 +34,7 @@ def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
 @hookimpl
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
     """Metric sets, by the name that a protocol asks for."""
-    return {"feedback_loop": FeedbackLoopMetrics}
+    return {"feedback_loop": FeedbackLoopMetrics, "mmrc": ConversationMetrics}
 
 
 def _choice() -> Verifier:

@@ -63,6 +63,7 @@ class Offers:
     protocols: Mapping[str, hookspecs.ProtocolFactory]
     feedback_providers: Mapping[str, Callable[..., Any]]
     verifiers: Mapping[str, Callable[..., Any]]
+    panel_rules: Mapping[str, Callable[..., Any]]
     metrics: Mapping[str, Callable[..., Any]]
 
 

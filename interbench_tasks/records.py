@@ -84,6 +84,10 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
 
 
+CONTEXT_OVERFLOW = "context_overflow"
+"""`finish_reason` of a failed reply, and end of its branch, where the conversation does not fit the model."""
+RECORDED = "recorded"
+"""Model name, and in conversations `finish_reason`, of a reply that came with the data set."""
 UNKNOWN_USAGE = Usage(calls=1, input_tokens=None, output_tokens=None, reasoning_tokens=None)
 
 
@@ -113,7 +117,8 @@ class Reply:
     """`ok`: the model's own words, also cut ones (see finish_reason). `empty`: nothing came, and nobody knows why.
     `error`: the call failed. `skipped`: never asked (a budget was used up)."""
     finish_reason: str | None = None
-    """As the API gives it, e.g. `stop`, `length`; None where the backend does not tell."""
+    """As the API gives it, e.g. `stop`, `length`; None where the backend does not tell. `context_overflow` where the
+    status is `error` because the conversation does not fit the model; `recorded` where a data set brought the reply."""
     reasoning: str | None = None
     """Reasoning that the API returned apart from the text."""
     usage: Usage = UNKNOWN_USAGE
@@ -210,6 +215,24 @@ class Notes:
     text: str
     status: Literal["updated", "kept"] = "updated"
     """`kept`: the new notes were unreadable, the old ones stay."""
+    cut: bool = field(default=False, metadata={"left_out": True})
+    """Whether something was left out so that they keep to their limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What of the past the receiver was shown with its last message, where a memory or a limit decides that."""
+
+    first_turn: int
+    """0-based number of the first user turn that was shown; the number of turns where none was."""
+    cut_turns: int
+    """Turns of the history that were not shown, each with its reply."""
+    cut_pictures: int
+    """Pictures in those turns."""
+    notes_chars: int = 0
+    """Characters of the notes that were shown."""
+    notes_cut: bool = False
+    """Whether something of these notes was left out so that they keep to their limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +240,10 @@ class Verdict:
     """What one judge said of one reply."""
 
     judge: str
-    status: Literal["scored", "unparsed", "error"]
+    status: Literal["scored", "unparsed", "error", "undecided"]
+    """`undecided`: a panel without a verdict, because judges failed or too few agree."""
     score: float | None
-    """On the rubric's scale; None unless scored."""
+    """On the rubric's scale; None unless scored, and where the rubric has labels only."""
     label: str | None = None
     reason: str = ""
     """Why, in the judge's words."""
@@ -332,6 +356,8 @@ class Turn:
     """What each declared judge said of the reply, in the order of the YAML."""
     verdict: Verdict | None = field(default=None, metadata={"left_out": True})
     """What the panel says; None where nobody judged."""
+    seen: Seen | None = field(default=None, metadata={"left_out": True})
+    """What of the past was shown; None where all of it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,7 +367,8 @@ class BranchEnd:
     branch: str
     reason: str
     """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; of a right first answer `kept`,
-    `flipped`; `leak_dropped` (leaked feedback, also when written again), `no_partner` (no other episode's feedback)."""
+    `flipped`; `leak_dropped` (leaked feedback, also when written again), `no_partner` (no other episode's feedback);
+    `context_overflow` (the server says that the conversation does not fit), `notes_failed` (the notetaker failed)."""
     feedback: Feedback | None = None
     """The feedback that failed, where one did."""
     error: str | None = None

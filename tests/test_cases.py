@@ -10,6 +10,7 @@ import asyncio
 import io
 import json
 import os
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -21,21 +22,21 @@ from interbench_tasks.errors import PictureError
 from interbench_tasks.file_names import safe_file_name
 from interbench_tasks.hookspecs import Call, Parts
 from interbench_tasks.images import picture_from
+from interbench_tasks.judging_json import label_in_json, number_in_json
+from interbench_tasks.judging_parse import NumberScale, bare_label, bare_number, label_after, number_after
 from interbench_tasks.ledger import call_key
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.metrics.sums import mean_of_scored
+from interbench_tasks.plugins.judges import interbench_panel_rules
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
 from interbench_tasks.record_json import line_from_record
-from interbench_tasks.records import Episode, GenerationSettings, Message
+from interbench_tasks.records import Episode, GenerationSettings, Message, Verdict
 from interbench_tasks.redaction import redact
 from tests.testing import OPTIONS, FakeRoles, Hint, ScriptedRole, make_episode
 
 DEFAULT = Path(__file__).resolve().parent / "data" / "cases.json"
 CASES = Path(os.environ.get("INTERBENCH_CASES") or DEFAULT)
-LATER = {
-    "judge_parse": "judges come in a later version",
-    "judge_panel": "judge panels come in a later version",
-    "aggregate": "aggregates of judged samples come in a later version",
-}
+LATER: dict[str, str] = {}
 """Areas whose feature is not built yet -> why they are skipped."""
 
 
@@ -187,6 +188,64 @@ def pillow_picture(index: int):
     return Image.new("RGB", (6, 5), (40 * index % 256, 20, 90))
 
 
+def judge_parse(given, expected):
+    value = judged_value(given)
+    if "not_value" in expected:
+        assert value != expected["not_value"]
+    elif expected["ok"]:
+        assert value == expected["value"]
+    else:
+        assert value is None
+
+
+def judged_value(given):
+    """What is read out of a judge's reply; None is a failure of the judge."""
+    reply, shape = given["reply"], given["format"]
+    if given["kind"] == "label":
+        labels = tuple(given["labels"])
+        if shape == "marker":
+            return label_after(reply, given["marker"], labels)
+        return label_in_json(reply, labels) if shape == "json" else bare_label(reply, labels)
+    scale = NumberScale(low=given["min"], high=given["max"], integer=given.get("integer", False))
+    if shape == "marker":
+        return number_after(reply, given["marker"], scale)
+    return number_in_json(reply, scale) if shape == "json" else bare_number(reply, scale)
+
+
+def judge_panel(given, expected):
+    rule = interbench_panel_rules()[given["rule"]]()
+    verdicts = [vote_as_verdict(f"judge {number}", vote) for number, vote in enumerate(given["votes"])]
+    orders = permutations(verdicts) if given.get("permute") else [verdicts]
+    for order in orders:
+        verdict = rule.combine(order, given["declared"])
+        valid = sum(each.status == "scored" for each in order)
+        found = {"verdict": verdict.label, "score": verdict.score, "label": verdict.label}
+        found |= {"valid": valid, "failed": given["declared"] - valid}
+        if not any(isinstance(vote, str) for vote in given["votes"]) and given["rule"] == "strict_majority":
+            found["verdict"] = verdict.score
+        assert {name: found[name] for name in expected} == expected
+
+
+def vote_as_verdict(judge: str, vote) -> Verdict:
+    """A vote of a case: a label, a score, or None for a judge that failed."""
+    if vote is None:
+        return Verdict(judge=judge, status="unparsed", score=None)
+    if isinstance(vote, str):
+        return Verdict(judge=judge, status="scored", score=None, label=vote)
+    return Verdict(judge=judge, status="scored", score=vote)
+
+
+def aggregate(given, expected):
+    found = mean_of_scored(given["sample_scores"])
+    value = None if found is None else found.value
+    total = len(given["sample_scores"])
+    scored = 0 if found is None else found.n
+    told = {"scored": scored, "unscored": total - scored if found is None else found.unscored, "total": total}
+    told |= dict.fromkeys(("mean", "score", "value"), value)
+    for name, wanted in expected.items():
+        assert told[name] == (pytest.approx(wanted) if isinstance(wanted, float) else wanted), name
+
+
 ADAPTERS = {
     "rounds": rounds,
     "rounds_log": rounds_log,
@@ -197,6 +256,9 @@ ADAPTERS = {
     "cache_key": cache_key,
     "redaction": redaction,
     "filename": filename,
+    "judge_parse": judge_parse,
+    "judge_panel": judge_panel,
+    "aggregate": aggregate,
 }
 
 

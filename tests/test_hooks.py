@@ -149,6 +149,14 @@ def test_interbench_verifiers__gives_factories_without_arguments(pm):
     assert isinstance(offers_from(pm).verifiers["exact"](), Exact)
 
 
+def test_interbench_panel_rules__gives_factories_without_arguments(pm):
+    class First:
+        def combine(self, verdicts, declared): ...
+
+    pm.register(plugin("interbench_panel_rules", {"first": First}), name="first")
+    assert isinstance(offers_from(pm).panel_rules["first"](), First)
+
+
 def test_interbench_metrics__gives_factories_that_take_the_protocols_options(pm):
     class Metrics:
         def __init__(self, options: object) -> None:

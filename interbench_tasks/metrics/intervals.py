@@ -60,7 +60,8 @@ class Estimate:
     """A number, how many rows it rests on, and how sure it is."""
 
     value: float
-    """A rate or a mean in [0, 1], a difference of rates in [-1, 1], or a count."""
+    """A rate or a mean in [0, 1], a difference of rates in [-1, 1], or a count; where `points` is there a mean score in
+    [0, points], or a difference of such means."""
     n: int
     """Scored rows: the denominator of a rate, of a contrast both denominators together; of a count, the rows for which
     it is known."""
@@ -75,17 +76,23 @@ class Estimate:
     know what is half known of them; None where none is unscored."""
     method: str
     """Where `ci95` comes from (see the module's table), or `count`."""
+    points: float | None = None
+    """The highest score that a judge can give, where the value is a mean of scores; None for a share or a count."""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; JSON-able, and equal after a trip through a JSON file."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        """All fields; JSON-able, and equal after a trip through a JSON file. `points` only where it is there."""
+        fields = asdict(self)
+        if self.points is None:
+            del fields["points"]
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Estimate:
         """The estimate that `to_json` wrote.
 
-        >>> Estimate.from_json(Estimate(value=3.0, n=4, unscored=1, bounds=Interval(3, 4), method="count").to_json())
-        Estimate(value=3.0, n=4, unscored=1, count=None, ci95=None, bounds=Interval(low=3, high=4), method='count')
+            >>> counted = Estimate(value=3.0, n=4, unscored=1, bounds=Interval(3, 4), method="count")
+        >>> Estimate.from_json(counted.to_json()) == counted
+        True
         """
         ranges = {key: Interval(*data[key]) if data.get(key) is not None else None for key in ("ci95", "bounds")}
         return cls(**{**data, **ranges})

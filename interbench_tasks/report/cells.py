@@ -9,7 +9,7 @@ ABSENT = "-"
 
 
 def cell_from(estimate: Estimate | None, *, intervals: bool = True, signed: bool = False, n: bool = False) -> str:
-    """A rate in percent, a count as it is; `(u k)` where k rows are unscored.
+    """A rate in percent, a judge's score in points, a count as it is; `(u k)` where k rows are unscored.
 
     Args: intervals = show the 95% interval; signed = show a plus; n = show on how many rows it rests.
 
@@ -21,13 +21,24 @@ def cell_from(estimate: Estimate | None, *, intervals: bool = True, signed: bool
     if estimate.method == "count":
         text = str(int(estimate.value))
     else:
-        text = f"{100 * estimate.value:+z.1f}" if signed else f"{100 * estimate.value:z.1f}"
+        text = shown_value(estimate.value, estimate.points, signed=signed)
         if intervals and estimate.ci95 is not None:
-            low, high = estimate.ci95
-            text += f" [{100 * low:z.1f}, {100 * high:z.1f}]"
+            text += f" [{', '.join(shown_value(end, estimate.points) for end in estimate.ci95)}]"
         if n:
             text += f" n={estimate.n}"
     return text + (f" (u {estimate.unscored})" if estimate.unscored else "")
+
+
+def shown_value(value: float, points: float | None, *, signed: bool = False) -> str:
+    """A share in percent; where `points` is there, a score as it is.
+
+    >>> shown_value(0.362, None), shown_value(3.516, 5.0), shown_value(0.4, 5.0, signed=True)
+    ('36.2', '3.52', '+0.40')
+    """
+    if points is None:
+        value *= 100
+    digits = 1 if points is None else 2
+    return f"{value:+z.{digits}f}" if signed else f"{value:z.{digits}f}"
 
 
 def flat_from(estimate: Estimate | None, name: str, at: str = "") -> dict[str, object]:

@@ -18,7 +18,7 @@ from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.comparable import names_of
 from interbench_tasks.runs.score import ScoredRun
 
-Layout = Literal["interfeedback", "controls", "list"]
+Layout = Literal["interfeedback", "controls", "mmrc", "list"]
 PAPERS_ARMS = ("detail", "simple")
 """In the order of the paper's tables."""
 
@@ -75,6 +75,8 @@ class LayoutTable:
     """What `Row.names` are: `receiver`, or `receiver` and `provider`."""
     columns: Sequence[Column]
     rows: Sequence[Row]
+    units: str = "rates in percent"
+    """What the numbers are, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,10 @@ def shown_from(runs: Sequence[ScoredRun], layout: str, *, intervals: bool) -> Sh
         rows = list(metric_rows(runs))
         grids = [list_grid(name, run, intervals=intervals) for name, run in zip(names_of(runs), runs, strict=True)]
         return Shown(grids=grids, flat=rows, nested=rows)
+    if layout == "mmrc":
+        from interbench_tasks.report.mmrc_layout import mmrc_shown  # it is made of what stands here
+
+        return mmrc_shown(runs, intervals=intervals)
     table = {"interfeedback": interfeedback_table, "controls": controls_table}[layout](run_tables(runs))
     return Shown(grids=[grid_from(table, intervals=intervals)], flat=list(flat_rows(table)), nested=nested(table))
 
@@ -239,7 +245,7 @@ def grid_from(table: LayoutTable, *, intervals: bool) -> Grid:
         ", (u k): k unscored" if any(e is not None and e.unscored for r in table.rows for e in r.estimates) else ""
     )
     return Grid(
-        title=f"{table.task}: rates in percent{brackets}{unscored}",
+        title=f"{table.task}: {table.units}{brackets}{unscored}",
         headers=[*table.name_headers, *(column.header for column in table.columns)],
         rows=rows,
         groups=groups,
@@ -299,8 +305,11 @@ def _identity(table: LayoutTable, row: Row) -> dict[str, object]:
 
 def list_grid(name: str, run: ScoredRun, *, intervals: bool) -> Grid:
     """Every metric of one run, one a row, whatever the protocol."""
+    table = run.metric_set.table(run.summaries)
     rows = [
         [metric, cell_from(estimate, intervals=intervals), "" if estimate.method == "count" else str(estimate.n)]
-        for metric, estimate in run.metric_set.table(run.summaries).items()
+        for metric, estimate in table.items()
     ]
-    return Grid(title=f"{run.task}, {name}: rates in percent", headers=["metric", "value", "n"], rows=rows)
+    points = any(estimate.points is not None for estimate in table.values())
+    units = "rates in percent, scores in points" if points else "rates in percent"
+    return Grid(title=f"{run.task}, {name}: {units}", headers=["metric", "value", "n"], rows=rows)

@@ -24,20 +24,22 @@ def table_text(metrics: Mapping[str, Mapping[str, Any]], *, title: str = "") -> 
 def _row(name: str, estimate: Mapping[str, Any]) -> Sequence[str]:
     if estimate.get("method") == "count":
         return (name, str(int(estimate["value"])), "", "", "", "", "")
+    points = estimate.get("points")
     return (
         name,
-        _percent(estimate["value"]),
-        _pair(estimate.get("ci95")),
+        _shown(estimate["value"], points),
+        _pair(estimate.get("ci95"), points),
         str(estimate["n"]),
         str(estimate.get("unscored", 0)),
-        _pair(estimate.get("bounds")) if estimate.get("unscored") else "",
+        _pair(estimate.get("bounds"), points) if estimate.get("unscored") else "",
         str(estimate.get("method", "")),
     )
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}%"
+def _shown(value: float, points: float | None) -> str:
+    """A share in percent, a judge's score as it is."""
+    return f"{100 * value:.1f}%" if points is None else f"{value:.2f}"
 
 
-def _pair(pair: Sequence[float] | None) -> str:
-    return f"{_percent(pair[0])} .. {_percent(pair[1])}" if pair else ""
+def _pair(pair: Sequence[float] | None, points: float | None) -> str:
+    return f"{_shown(pair[0], points)} .. {_shown(pair[1], points)}" if pair else ""
