@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from interbench_tasks import __version__, cli_estimate, cli_run, cli_tables
+from interbench_tasks.cli_convert import convert_app
 from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -20,6 +21,7 @@ app = typer.Typer(
     help="Interactive benchmarks for lmms-eval. Runs are started by lmms-eval itself; this checks and scores.",
 )
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(convert_app, name="convert")
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -57,7 +59,7 @@ def check(
         else:
             typer.echo(f"{file}: ok (protocol {options.common.protocol}, metrics {options.metrics})")
             if data:
-                typer.echo(mapping_text(file))
+                typer.echo(mapping_text(file, options))
     raise typer.Exit(1 if n_wrong else 0)
 
 
@@ -122,12 +124,12 @@ def new_task(
     new_task_file(path, target, name=name, data=data, columns=_pairs(column or []))
     typer.echo(f"wrote {target}")
     try:
-        check_task_file(target, offers_from(build_plugin_manager()), with_data=data is not None)
+        options = check_task_file(target, offers_from(build_plugin_manager()), with_data=data is not None)
     except InterbenchError as error:
         typer.echo(f"It still needs your hand:\n{redact(str(error))}\nThen: interbench check {target}", err=True)
         raise typer.Exit(1) from None
     if data is not None:
-        typer.echo(mapping_text(target))
+        typer.echo(mapping_text(target, options))
     typer.echo(f"It is ready: lmms-eval --tasks {name} --include_path {out.resolve()} --model ... --output_path runs/")
 
 

@@ -9,15 +9,20 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from interbench_tasks.abilities import ABILITIES
 from interbench_tasks.budget import BudgetOptions, limits_from
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
+from interbench_tasks.hookspecs import ProtocolFactory
+from interbench_tasks.judging_panel import DEFAULT_RULE, panel_problems
+from interbench_tasks.judging_rubrics import rubrics
+from interbench_tasks.memories import arm_name, memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
 from interbench_tasks.prompts import variables_in
 from interbench_tasks.records import GenerationSettings
 from interbench_tasks.redaction import redact
-from interbench_tasks.task_roles import Role, roles_from
+from interbench_tasks.task_roles import SEVERAL, Role, roles_from
 
 KEY = "metadata.interbench"
 Model = TypeVar("Model", bound=BaseModel)
@@ -90,6 +95,8 @@ class CommonOptions(_Strict):
     roles: dict[str, str | dict[str, Any]] = {}
     providers: tuple[str | dict[str, Any], ...] = ()
     """Several providers that share round 0, instead of `roles.provider`."""
+    judges: tuple[str | dict[str, Any], ...] = ()
+    """Several judges of one panel, instead of `roles.judge`."""
     engine: EngineOptions = EngineOptions()
     budget: BudgetOptions = BudgetOptions()
     """What a run may use, and what models cost."""
@@ -119,10 +126,12 @@ class TaskOptions:
     protocol_options: BaseModel
     metrics: str
     roles: Mapping[str, tuple[Role, ...]]
-    """Role -> its backends; several providers have labels, which `protocol_options.providers` repeats."""
+    """Role -> its backends; several have labels, which the protocol's options repeat (`providers`, `judges`)."""
     receiver_settings: GenerationSettings
     version: str
     """`metadata.version`: raised by any change that can move a score."""
+    reads: Literal["questions", "conversations"] = "questions"
+    """What a row of the data set is, as the protocol says."""
 
 
 def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) -> TaskOptions:
@@ -153,9 +162,10 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         metrics = common_options.metrics or offers.protocols[protocol].metrics
         problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
         problems += _budget_problems(common_options.budget)
-        wanted = offers.protocols[protocol].roles
-        named = (common_options.roles, common_options.providers)
-        roles = roles_from(*named, wanted, key=KEY, offers=offers, problems=problems)
+        wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
+        several = {"provider": common_options.providers, "judge": common_options.judges}
+        roles = roles_from(common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems)
+        problems += _wrong_panel(protocol_options, roles, offers)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise _error(where, problems)
@@ -167,6 +177,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         roles=roles,
         receiver_settings=receiver_settings,
         version=str(metadata.get("version", "")) if isinstance(metadata, Mapping) else "",
+        reads=getattr(offers.protocols[protocol], "reads", "questions"),
     )
 
 
@@ -203,14 +214,24 @@ def _budget_problems(options: BudgetOptions) -> Iterator[Problem]:
 
 
 def _with_labels(options: BaseModel, roles: Mapping[str, Sequence[Role]], problems: list[Problem]) -> BaseModel:
-    """The protocol's options with the labels of several providers; problems where it takes one only."""
-    labels = tuple(role.label for role in roles.get("provider", ()) if role.label)
-    if not labels:
-        return options
-    if "providers" not in type(options).model_fields:
-        problems.append(Problem(key=f"{KEY}.providers", message=": this protocol takes one provider only"))
-        return options
-    return options.model_copy(update={"providers": labels})
+    """The protocol's options with the labels of several providers or judges; problems where it takes one only."""
+    labels: dict[str, tuple[str, ...]] = {}
+    for name in SEVERAL:
+        found = tuple(role.label for role in roles.get(name, ()) if role.label)
+        if found and f"{name}s" not in type(options).model_fields:
+            problems.append(Problem(key=f"{KEY}.{name}s", message=f": this protocol takes one {name} only"))
+        elif found:
+            labels[f"{name}s"] = found
+    return options.model_copy(update=labels) if labels else options
+
+
+def _wanted_roles(protocol: ProtocolFactory, options: BaseModel, offers: Offers) -> tuple[str, ...]:
+    """The roles that the protocol needs with these options: a judge where a rubric is named, a notetaker for notes."""
+    wanted = [role for role in protocol.roles if role != "judge" or getattr(options, "rubric", "") is not None]
+    memories = [offers.memories.get(name) for arm in memory_arms(options) for name in arm]
+    if any(getattr(memory, "takes_notes", False) for memory in memories):
+        wanted.append("notetaker")
+    return tuple(wanted)
 
 
 def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
@@ -289,11 +310,51 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows the feedback of '{lent}', which is not there")
         elif lent is not None and not getattr(offers.feedback_providers.get(lent), "uses_provider", True):
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
-    variables = {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
-    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), offers, variables)
+    yield from _wrong_memories(own, offers)
+    protocol = offers.protocols[common.protocol]
+    if getattr(protocol, "reads", "questions") == "conversations":
+        for key in ("columns", "cluster"):
+            if key in common.model_fields_set:
+                message = " has no effect on conversations; name their columns under metadata.interbench.mapping"
+                yield Problem(key=f"{KEY}.{key}", message=message)
+    variables = {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)}
+    variables |= {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
+    yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), memory_arms(own), offers, variables)
 
 
-QUESTION_VARIABLES = ("question", "options", "row")
+def _wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Offers) -> Iterator[Problem]:
+    """What is wrong with judges, their rule and their rubrics; a judge that nobody named is told elsewhere."""
+    rubric = getattr(own, "rubric", None)
+    if rubric is None:
+        return
+    if roles.get("judge"):
+        judges = [role.label or role.words.model for role in roles["judge"]]
+        panel, quorum = getattr(own, "panel", DEFAULT_RULE), getattr(own, "quorum", None)
+        yield from panel_problems(rule=panel, quorum=quorum, judges=judges, allowed=[*offers.panel_rules], key=KEY)
+    try:
+        found = rubrics(rubric)
+    except ConfigError as error:
+        yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
+        return
+    missing = [ability for ability in ABILITIES if ability not in found]
+    if missing:
+        yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
+
+
+def _wrong_memories(own: BaseModel, offers: Offers) -> Iterator[Problem]:
+    key = f"{KEY}.{'memories' if 'memories' in type(own).model_fields else 'memory'}"
+    arms = memory_arms(own)
+    for name in sorted({name for arm in arms for name in arm if name not in offers.memories}):
+        yield _unknown(key, name, offers.memories)
+    named = [arm_name(arm) for arm in arms]
+    for name in sorted({name for name in named if named.count(name) > 1}):
+        yield Problem(key=key, message=f": '{name}' is named twice")
+    for arm in arms:
+        if len(set(arm)) < len(arm):
+            yield Problem(key=key, message=f": '{arm_name(arm)}' has one memory twice")
+
+
+QUESTION_VARIABLES: Sequence[str] = ("question", "options", "row")
 
 
 REWRITE_VARIABLES = ("question", "options", "feedback")
@@ -301,16 +362,21 @@ REWRITE_VARIABLES = ("question", "options", "feedback")
 
 
 def _wrong_prompts(
-    prompts: Mapping[str, str], arms: Sequence[str], offers: Offers, more: Mapping[str, Sequence[str]]
+    prompts: Mapping[str, str],
+    arms: Sequence[str],
+    memories: Sequence[Sequence[str]],
+    offers: Offers,
+    more: Mapping[str, Sequence[str]],
 ) -> Iterator[Problem]:
     """Prompts that nobody uses, and names in them that nobody fills; found before anything is paid for.
 
-    A feedback provider says in `prompt_variables` which prompts it reads, and what each may name.
+    A feedback provider or a memory says in `prompt_variables` which prompts it reads, and what each may name.
     """
-    variables: dict[str, Sequence[str]] = {"question": QUESTION_VARIABLES, **more}
+    variables: dict[str, Sequence[str]] = dict(more)
     undeclared = False
-    for arm in arms:
-        declared = getattr(offers.feedback_providers.get(arm), "prompt_variables", None)
+    named = [offers.feedback_providers.get(arm) for arm in arms]
+    for plugin in [*named, *[offers.memories.get(name) for arm in memories for name in arm]]:
+        declared = getattr(plugin, "prompt_variables", None)
         undeclared |= declared is None
         variables |= declared or {}
     for name, text in prompts.items():

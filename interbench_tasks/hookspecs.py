@@ -117,15 +117,73 @@ class FeedbackProvider(Protocol):
         ...
 
 
-class Memory(Protocol):
-    """What the receiver is shown of the past. Keeps no state: notes go in and come out."""
+class Notetaker(Protocol):
+    """The role notetaker as a memory sees it, bound to one turn of one episode."""
 
-    async def after_turn(self, notes: Notes | None, turn: Turn, notetaker: Provider) -> Notes:
-        """New notes after a turn."""
+    @property
+    def name(self) -> str:
+        """The notetaker's model."""
+        ...
+
+    @property
+    def turn(self) -> int:
+        """0-based number of the turn in its conversation."""
+        ...
+
+    @property
+    def pictures(self) -> Sequence[int]:
+        """The numbers of the turn's pictures: 1-based, by their order in the conversation."""
+        ...
+
+    async def reply(self, messages: Sequence[Message]) -> Reply:
+        """Ask the notetaker's model; where it fails, the notes cannot be used, whatever the memory makes of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryOptions:
+    """What a task YAML says to its memories."""
+
+    recent_turns: int = 4
+    """Turns that `recent_turns` leaves in view, >= 0."""
+    max_chars: int = 4000
+    """Longest notes, in characters; what is more is left out, and recorded."""
+    place: Literal["user", "system"] = "user"
+    """Where notes stand: before the last user message's own content, or in the system message."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """Prompt templates of the YAML, by name."""
+
+
+class Memory(Protocol):
+    """What the receiver is shown of the past. Keeps no state: notes go in and come out.
+
+    Class attributes that are read where they are there: `prompt_variables`, the prompts that a YAML may replace and
+    what each may name.
+    """
+
+    @property
+    def acts_at(self) -> Literal["question", "every_turn"]:
+        """When `messages` is asked; a class attribute.
+
+        At the questions only, so that all such memories share one played conversation; or at every turn of one that is
+        played for this memory alone.
+        """
+        ...
+
+    @property
+    def takes_notes(self) -> bool:
+        """Whether `after_turn` asks the role notetaker; where False it is never called. A class attribute."""
+        ...
+
+    async def after_turn(self, notes: Notes | None, turn: Turn, notetaker: Notetaker) -> Notes:
+        """New notes after a turn; the old ones with status `kept` where nothing can be made of the reply."""
         ...
 
     def messages(self, notes: Notes | None, history: Sequence[Message]) -> Sequence[Message]:
-        """What the receiver sees next."""
+        """What the receiver sees next.
+
+        `history` is system (optional), then user and assistant alternating; the last message is what it is asked now.
+        """
         ...
 
 
@@ -187,6 +245,16 @@ class Roles(Protocol):
         """Label -> provider, in the order of the YAML; the label of a single one is empty."""
         ...
 
+    @property
+    def judges(self) -> Mapping[str, RoleClient]:
+        """Label -> judge, in the order of the YAML; the label of a single one is empty."""
+        ...
+
+    @property
+    def notetaker(self) -> RoleClient | None:
+        """Who takes notes; None where the task has no memory that needs it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -194,6 +262,9 @@ class Parts:
 
     verifier: Verifier
     feedback_providers: Mapping[str, FeedbackProvider] = field(default_factory=dict)
+    memories: Mapping[str, Memory] = field(default_factory=dict)
+    panel_rule: PanelRule | None = None
+    """None where nobody judges."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Prompt templates of the YAML, by name."""
 
@@ -241,7 +312,11 @@ class TwoPassProtocol(EpisodeProtocol, Protocol):
 
 
 class ProtocolFactory(Protocol):
-    """A class of episode protocols, as the hook offers it: called with its options, it gives the protocol."""
+    """A class of episode protocols, as the hook offers it: called with its options, it gives the protocol.
+
+    Class attributes that are read where they are there: `reads`, the kind of rows that its data set has, `questions`
+    (default) or `conversations`; `question_variables`, what `prompts.question` may name.
+    """
 
     @property
     def Options(self) -> type[BaseModel]:
@@ -320,6 +395,18 @@ def interbench_feedback_providers() -> Mapping[str, Callable[[], FeedbackProvide
 
 
 @hookspec
+def interbench_memories() -> Mapping[str, Callable[[MemoryOptions], Memory]]:  # type: ignore[empty-body]
+    """Offer memories that a task YAML can name.
+
+    Called: once a run, before any episode, while the task YAML is checked.
+    Returns: {name: class}; name is an entry of metadata.interbench.memories or the value of metadata.interbench.memory;
+        called as `class(options)` with what the YAML says to its memories.
+    Several plugins: the mappings are merged; a name offered twice is a PluginNameClash.
+    Since: 0.1
+    """
+
+
+@hookspec
 def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:  # type: ignore[empty-body]
     """Offer verifiers that a task YAML can name.
 
@@ -369,8 +456,9 @@ OFFERS = (
     "interbench_backends",
     "interbench_protocols",
     "interbench_feedback_providers",
+    "interbench_memories",
     "interbench_verifiers",
     "interbench_panel_rules",
     "interbench_metrics",
 )
-"""The offer hooks. A hook for memories comes with the plugins that need it."""
+"""The offer hooks."""

@@ -184,16 +184,20 @@ class ItemReader:
         return self._picture(row[column], f"{where}, column {column}")
 
     def _picture(self, source: Any, where: str) -> Picture:  # noqa: ANN401 - a cell of a data set
-        return picture_from(self._resolved(source), max_side=self._options.pictures.max_side, where=where)
+        return picture_of_cell(source, folder=self._folder, max_side=self._options.pictures.max_side, where=where)
 
-    def _resolved(self, source: Any) -> PictureSource:  # noqa: ANN401 - a cell of a data set
-        """A relative path starts from the data file's folder; `datasets` cells keep their bytes."""
-        if isinstance(source, Mapping) and source.get("bytes") is None and source.get("path"):
-            source = str(source["path"])
-        if isinstance(source, str) and self._folder is not None and not source.startswith(("http://", "https://")):
-            return self._folder / source
-        found: PictureSource = source  # picture_from refuses what it cannot read
-        return found
+
+def picture_of_cell(cell: Any, *, folder: Path | None, max_side: int | None, where: str) -> Picture:  # noqa: ANN401 - a data set's
+    """The picture in a cell: a relative path starts from `folder`; cells of `datasets` keep their bytes.
+
+    Raises: PictureError naming `where`.
+    """
+    if isinstance(cell, Mapping) and cell.get("bytes") is None and cell.get("path"):
+        cell = str(cell["path"])
+    source: PictureSource = cell  # picture_from refuses what it cannot read
+    if isinstance(cell, str) and folder is not None and not cell.startswith(("http://", "https://")):
+        source = folder / cell
+    return picture_from(source, max_side=max_side, where=where)
 
 
 def _is_empty(cell: object) -> bool:

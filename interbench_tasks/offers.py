@@ -10,6 +10,7 @@ from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.metrics.mmrc import ConversationMetrics
+from interbench_tasks.protocols.conversation import Conversation
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
 
@@ -22,7 +23,7 @@ def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
 @hookimpl
 def interbench_protocols() -> Mapping[str, ProtocolFactory]:
     """The scripts of episodes."""
-    return {"feedback_loop": FeedbackLoop}
+    return {"conversation": Conversation, "feedback_loop": FeedbackLoop}
 
 
 @hookimpl

@@ -62,6 +62,7 @@ class Offers:
     backends: Mapping[str, Callable[..., Any]]
     protocols: Mapping[str, hookspecs.ProtocolFactory]
     feedback_providers: Mapping[str, Callable[..., Any]]
+    memories: Mapping[str, Callable[..., Any]]
     verifiers: Mapping[str, Callable[..., Any]]
     panel_rules: Mapping[str, Callable[..., Any]]
     metrics: Mapping[str, Callable[..., Any]]

@@ -20,8 +20,10 @@ USER_DATA = "INTERBENCH_DATA"
 class Rows(Sequence[Mapping[str, Any]]):
     """Rows of a local file, indexed like a `datasets.Dataset`; a column may hold different types in different rows."""
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Sequence[Mapping[str, Any]], lines: Sequence[int] = ()) -> None:
         self._rows = rows
+        self.lines = lines
+        """1-based lines of the file that the rows stand in; empty where they stand in none."""
         self.features: dict[str, None] = dict.fromkeys(key for row in rows for key in row)
 
     @overload
@@ -79,7 +81,9 @@ def load_rows(path: str, *, name: str | None, split: str, options: Mapping[str, 
     if file.is_dir():
         return _from_folder(file, split)
     if file.suffix in JSON_LINES:
-        return _checked(DataSet(rows=Rows(_json_lines(file)), source=str(file), folder=file.parent))
+        numbered = _json_lines(file)
+        rows = Rows(list(numbered.values()), list(numbered))
+        return _checked(DataSet(rows=rows, source=str(file), folder=file.parent))
     if file.suffix in LOCAL_BUILDERS:
         return _checked(_from_builder(file))
     raise DataError(f"{file}: unknown kind of file; allowed: {', '.join([*JSON_LINES, *LOCAL_BUILDERS])}")
@@ -117,13 +121,14 @@ def _local_path(path: str) -> Path | None:
     return None
 
 
-def _json_lines(file: Path) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = []
+def _json_lines(file: Path) -> dict[int, Mapping[str, Any]]:
+    """Line -> row; empty lines are no rows."""
+    rows: dict[int, Mapping[str, Any]] = {}
     try:
         with file.open(encoding="utf-8-sig") as lines:  # Windows tools write a byte order mark
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    rows.append(_json_row(file, number, line))
+                    rows[number] = _json_row(file, number, line)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot be read: {error}") from error
     return rows

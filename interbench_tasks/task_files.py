@@ -10,9 +10,10 @@ from typing import Any
 
 import yaml
 
-from interbench_tasks.config import TASK_KEYS, CommonOptions, TaskOptions, task_options_from
+from interbench_tasks.config import TASK_KEYS, TaskOptions, task_options_from
+from interbench_tasks.conversations import reader_from
 from interbench_tasks.errors import ConfigError, DataError, InterbenchError, Problem
-from interbench_tasks.items import ItemReader, named_columns
+from interbench_tasks.items import named_columns
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
 from interbench_tasks.yaml_files import config_from_file
@@ -66,7 +67,7 @@ def check_task_file(path: Path, offers: Offers, *, with_data: bool = True) -> Ta
     if problems or options is None:
         raise ConfigError(str(path), problems)
     if with_data:
-        ItemReader(data_of(config, path), options.common).episode(0, 0)
+        reader_from(data_of(config, path), options).episode(0, 0)
     return options
 
 
@@ -155,22 +156,25 @@ def _as_yaml(config: Mapping[str, Any]) -> str:
     return f"{first}\nclass: {config['class']}\n{rest}"
 
 
-def mapping_text(path: Path) -> str:
+def mapping_text(path: Path, options: TaskOptions) -> str:
     """What becomes of the data's columns, so that a picture column under another name is not missed.
 
     Raises: ConfigError or DataError as `check_task_file` does.
     """
-    config = config_from_file(path)
-    common = CommonOptions.model_validate(
-        {key: value for key, value in config["metadata"]["interbench"].items() if key in CommonOptions.model_fields}
-    )
-    data = data_of(config, path)
-    episode = ItemReader(data, common).episode(0, 0)
-    pictures = len(episode.question.pictures)
-    shown = f"{pictures} picture{'s' * (pictures > 1)}" if pictures else "no picture"
-    options = f"{len(episode.options)} options" if episode.options else "no options (its answer is compared as a text)"
-    columns = common.columns.model_dump()
-    used = {column for value in [*columns.values(), common.cluster] for column in named_columns(value)}
+    data = data_of(config_from_file(path), path)
+    episode = reader_from(data, options).episode(0, 0)
+    if options.reads == "conversations":
+        pictures = sum(len(turn.user.pictures) for turn in episode.script)
+        n_turns, n_questions = len(episode.script), len(episode.questions)
+        return f"  first conversation: {n_turns} turns, {_counted(pictures)}, {n_questions} questions"
+    shown = _counted(len(episode.question.pictures))
+    letters = f"{len(episode.options)} options" if episode.options else "no options (its answer is compared as a text)"
+    columns = options.common.columns.model_dump()
+    used = {column for value in [*columns.values(), options.common.cluster] for column in named_columns(value)}
     unused = sorted(set(data.rows.features) - used)
-    lines = [f"  first item: {shown}, {options}"]
+    lines = [f"  first item: {shown}, {letters}"]
     return "\n".join([*lines, f"  columns that nothing uses: {', '.join(unused)}"] if unused else lines)
+
+
+def _counted(pictures: int) -> str:
+    return f"{pictures} picture{'s' * (pictures > 1)}" if pictures else "no picture"

@@ -17,6 +17,8 @@ from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.role_words import RoleWords, role_words_from, role_words_from_mapping, several_role_words
 
 ROLE_NAMES = ("provider", "judge", "notetaker")
+SEVERAL = ("provider", "judge")
+"""Roles that several backends may play side by side."""
 HARNESS_BACKEND = "harness"
 """A role may be a model of the harness: `harness:qwen2_5_vl,pretrained=...`; harness/ makes it, no plugin."""
 
@@ -47,7 +49,7 @@ def role_key(role: str, label: str) -> str:
 
 def roles_from(
     raw: Mapping[str, Spec],
-    providers: Sequence[Spec],
+    several: Mapping[str, Sequence[Spec]],
     wanted: Sequence[str],
     *,
     key: str,
@@ -56,15 +58,19 @@ def roles_from(
 ) -> dict[str, tuple[Role, ...]]:
     """The roles that a protocol wants, each with its backends; the environment wins over the YAML.
 
-    Args: raw, providers = the YAML's `roles` and `providers`; key = the path of the block they stand in; problems
-        found are added to `problems`.
+    Args: raw = the YAML's `roles`; several = role -> its backends, from the YAML's `providers` and `judges`; key = the
+        path of the block they stand in; problems found are added to `problems`.
     """
     problems += [_unknown_role(f"{key}.roles.{name}", name) for name in raw if name not in ROLE_NAMES]
-    if providers and "provider" in raw:
-        problems.append(Problem(key=f"{key}.providers", message=" and roles.provider are both there; keep one"))
+    for name, specs in several.items():
+        if specs and name in raw:
+            problems.append(Problem(key=f"{key}.{name}s", message=f" and roles.{name} are both there; keep one"))
     roles: dict[str, tuple[Role, ...]] = {}
     for name in wanted:
-        given = list(_specs(name, raw, providers, key, problems))
+        given = list(_specs(name, raw, several.get(name, ()), key, problems))
+        if len(given) > 1 and name not in SEVERAL:
+            problems.append(Problem(key=given[1][1], message=f": there can be one {name} only, got {len(given)}"))
+            continue
         if not given:
             continue
         made = [role for spec, where in given for role in _checked(spec, where, offers, problems)]
@@ -74,7 +80,7 @@ def roles_from(
 
 
 def _specs(
-    name: str, raw: Mapping[str, Spec], providers: Sequence[Spec], key: str, problems: list[Problem]
+    name: str, raw: Mapping[str, Spec], several: Sequence[Spec], key: str, problems: list[Problem]
 ) -> Iterator[tuple[Spec, str]]:
     """What is written for a role, and where; nothing, and a problem, where nothing is."""
     override = settings.role_override(name)
@@ -82,9 +88,9 @@ def _specs(
     if override is not None:
         for words in several_role_words(override):
             yield words, variable
-    elif name == "provider" and providers:
-        for index, spec in enumerate(providers):
-            yield spec, f"{key}.providers.{index}"
+    elif several:
+        for index, spec in enumerate(several):
+            yield spec, f"{key}.{name}s.{index}"
     elif name in raw:
         yield raw[name], f"{key}.roles.{name}"
     else:

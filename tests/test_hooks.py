@@ -141,6 +141,18 @@ def test_interbench_feedback_providers__gives_factories_without_arguments(pm):
     assert isinstance(offers_from(pm).feedback_providers["socratic"](), Socratic)
 
 
+def test_interbench_memories__gives_classes_that_take_what_the_yaml_says(pm):
+    class Nothing:
+        acts_at, takes_notes = "question", False
+
+        def __init__(self, options: hookspecs.MemoryOptions) -> None:
+            self.options = options
+
+    pm.register(plugin("interbench_memories", {"nothing": Nothing}), name="nothing")
+    made = offers_from(pm).memories["nothing"](hookspecs.MemoryOptions(recent_turns=2))
+    assert made.options.recent_turns == 2
+
+
 def test_interbench_verifiers__gives_factories_without_arguments(pm):
     class Exact:
         def judge(self, text, target, options): ...

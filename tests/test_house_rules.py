@@ -39,6 +39,7 @@ FLOW = [
     "choices_in_text",
     "abilities",
     "hookspecs",
+    "memories",
     "judging_parse",
     "judging_rubrics",
     "judging_panel",
@@ -54,6 +55,10 @@ FLOW = [
     "rows",
     "decoys",
     "items",
+    "conversation_rows",
+    "conversation_mapping",
+    "conversations",
+    "locomo",
     "task_files",
     "backends",
     "ledger_rows",
@@ -81,6 +86,7 @@ FLOW = [
     "cli_tables",
     "cli_ledger",
     "cli_run",
+    "cli_convert",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""

@@ -72,9 +72,11 @@ class ScriptedRole:
 @dataclass
 class FakeRoles:
     receiver: ScriptedRole
-    provider: ScriptedRole | None
+    provider: ScriptedRole | None = None
     several: Mapping[str, ScriptedRole] = field(default_factory=dict)
     """Label -> provider, instead of a single one."""
+    judges: Mapping[str, ScriptedRole] = field(default_factory=dict)
+    notetaker: ScriptedRole | None = None
 
     @property
     def providers(self) -> Mapping[str, ScriptedRole]:

@@ -63,6 +63,8 @@ class Failure:
     """Zero tokens where the server refused the call or was never reached, else unknown."""
     unreachable: bool
     """True where no connection came about."""
+    overflow: bool = False
+    """True where the server says that the conversation does not fit the model."""
 
 
 def failure_from(error: SdkError, endpoint: Endpoint, sdk: ModuleType) -> Failure:
@@ -72,7 +74,9 @@ def failure_from(error: SdkError, endpoint: Endpoint, sdk: ModuleType) -> Failur
     if isinstance(error, sdk.APIStatusError):
         text = f"HTTP {error.status_code}{after}: {_status_text(error, endpoint)}"
         refused = error.status_code < 500 and error.status_code != 408
-        return Failure(text=text, retries=retries, usage=_NOTHING_PAID if refused else UNKNOWN_USAGE, unreachable=False)
+        usage = _NOTHING_PAID if refused else UNKNOWN_USAGE
+        overflow = error.status_code in (400, 413, 422) and _is_overflow(error, said(error))
+        return Failure(text=text, retries=retries, usage=usage, unreachable=False, overflow=overflow)
     if isinstance(error, sdk.APITimeoutError) and not _never_connected(error):
         text = f"no reply within {endpoint.timeout_s:g} s{after}; raise timeout_s or lower max_concurrency"
         return Failure(text=text, retries=retries, usage=UNKNOWN_USAGE, unreachable=False)
@@ -120,11 +124,15 @@ def _cure(error: StatusError, words: str, endpoint: Endpoint) -> str:
         return f"the server at {endpoint.address} failed; see its own log"
     if status == 402 or _NO_CREDIT.search(words):
         return "the account has no credit left; add some, then run the same command again"
-    if _code(error) == "context_length_exceeded" or _OVERFLOW.search(words):
+    if _is_overflow(error, words):
         return "the conversation does not fit the model; lower max_new_tokens or send smaller pictures"
     if _LARGE_PICTURE.search(words):
         return "a picture is too large for the server; set pictures: {max_side: ...} in the task"
     return "the server refuses the call"
+
+
+def _is_overflow(error: StatusError, words: str) -> bool:
+    return _code(error) == "context_length_exceeded" or _OVERFLOW.search(words) is not None
 
 
 def said(error: StatusError) -> str:

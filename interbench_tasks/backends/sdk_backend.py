@@ -20,7 +20,7 @@ from interbench_tasks.backends.failures import Endpoint, failure_from
 from interbench_tasks.backends.options import headers_from
 from interbench_tasks.backends.waits import LONGEST_S, look_through_waits
 from interbench_tasks.hookspecs import Call
-from interbench_tasks.records import Reply, ReplyRun
+from interbench_tasks.records import CONTEXT_OVERFLOW, Reply, ReplyRun
 from interbench_tasks.redaction import MARK, redact
 
 if TYPE_CHECKING:
@@ -227,7 +227,8 @@ class SdkBackend(ABC, Generic[ClientT]):
         failure = failure_from(error, self._endpoint, sdk)
         self._seen_down = self._seen_down or failure.unreachable
         self._reached = self._reached or not failure.unreachable
-        answer = Answer(status="error", error=failure.text, usage=failure.usage)
+        finish_reason = CONTEXT_OVERFLOW if failure.overflow else None
+        answer = Answer(status="error", error=failure.text, usage=failure.usage, finish_reason=finish_reason)
         return _Asked(answer=answer, retries=failure.retries + refused)
 
     def _create(self) -> Callable[..., Awaitable[Any]]:

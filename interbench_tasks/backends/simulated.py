@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
+from interbench_tasks.backends.simulated_conversation import ConversationSimulation
 from interbench_tasks.errors import BackendError, near_miss
 from interbench_tasks.records import Reply, ReplyRun, Usage
 
@@ -28,8 +29,11 @@ _ARGUMENTS = (
     "correction",
     "fail",
     "flip",
+    "forget_after",
     "invalid",
     "latency_s",
+    "miss",
+    "refuse",
     "reply_chars",
     "seed",
     "solve",
@@ -78,6 +82,9 @@ class SimulatedBackend:
         solve: share of questions that it solves as a provider; default `accuracy`.
         reply_chars: replies are filled up to this many characters.
         fail: share of calls that fail.
+        refuse: share of unanswerable questions about a conversation that it declines; default `accuracy`.
+        forget_after: turns of a conversation that it remembers, counted from its end; default all that it is shown.
+        miss: share of turns that its notes leave out.
         arms: `correction_<arm>` and `flip_<arm>`, the rates of one arm.
 
     Raises: BackendError where an argument is unknown or out of range.
@@ -99,9 +106,12 @@ class SimulatedBackend:
         solve: float | None = None,
         reply_chars: int = 0,
         fail: float = 0.0,
+        refuse: float | None = None,
+        forget_after: int | None = None,
+        miss: float = 0.0,
         **arms: object,
     ) -> None:
-        _check_whole(seed=seed, reply_chars=reply_chars)
+        _check_whole(seed=seed, reply_chars=reply_chars, forget_after=forget_after or 0)
         _check_arms(arms)
         solved = accuracy if solve is None else solve
         given = {"accuracy": accuracy, "correction": correction, "flip": flip, "fail": fail, "solve": solved, **arms}
@@ -112,9 +122,15 @@ class SimulatedBackend:
             raise BackendError(f"simulated backend: latency_s = {latency_s!r} must be a number of seconds, not below 0")
         if self._rates["accuracy"] + self._rates["invalid"] > 1.0 + 1e-12:
             raise BackendError("simulated backend: accuracy and invalid together must not be above 1")
+        of_conversations = _checked_rates({"refuse": accuracy if refuse is None else refuse, "miss": miss})
         self.name = f"simulated:{model or 'default'}"
         told = {name: rate for name, rate in self._rates.items() if name != "fail"}  # failures are never stored
+        told |= of_conversations if refuse is not None or miss else {}
+        told |= {} if forget_after is None else {"forget_after": forget_after}
         self.fingerprint = f"{self.name} {json.dumps({**told, 'seed': seed, 'reply_chars': reply_chars})}"
+        self._conversation = ConversationSimulation(
+            draw=self._draw, accuracy=self._rates["accuracy"], forget_after=forget_after, **of_conversations
+        )
         self._seed = seed
         self._latency_s = float(latency_s)
         self._reply_chars = reply_chars
@@ -125,16 +141,21 @@ class SimulatedBackend:
         if self._latency_s:
             await asyncio.sleep(self._latency_s)
         run = ReplyRun(latency_s=time.perf_counter() - start, started_at=started_at)
-        if call.purpose in ("judge", "notes"):
-            return self._error(
-                f"{self.name} answers, solves and gives feedback; it has no purpose '{call.purpose}'", run
-            )
         if self._rates["fail"] and self._draw(call, "fail") < self._rates["fail"]:
             return self._error("simulated failure (fail=...)", run)
-        text = self._unrevealing(call, _HINTS) if call.purpose == "feedback" else self._answer(call)
+        text = self._text(call)
+        if text is None:
+            return self._error(
+                f"{self.name} has no purpose '{call.purpose}' but for Interbench's own judge prompts", run
+            )
         asked = sum(len(message.text) for message in call.messages)
         usage = Usage(calls=1, input_tokens=asked // 4, output_tokens=len(text) // 4, reasoning_tokens=0)
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)
+
+    def _text(self, call: Call) -> str | None:
+        if self._conversation.replies_to(call):
+            return self._conversation.text(call)
+        return self._unrevealing(call, _HINTS) if call.purpose == "feedback" else self._answer(call)
 
     async def close(self) -> None:
         """Nothing to close."""

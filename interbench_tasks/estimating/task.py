@@ -45,6 +45,11 @@ class Task:
                 f"{self.options.common.protocol}\n  Play some episodes (lmms-eval --limit 20): usage.json in the run's "
                 "folder says what they took"
             )
+        if found.memory is not None:
+            raise BudgetError(
+                f"{self.options.where}: interbench estimate does not know what a memory's notes take\n  Play some "
+                "episodes (lmms-eval --limit 20): usage.json in the run's folder says what they took"
+            )
         return found
 
     @property

@@ -115,8 +115,9 @@ def _a_stop_is_told(folder: Path) -> Iterator[None]:
 def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
     simulated = [name for name, own in options.roles.items() if any(role.words.backend == "simulated" for role in own)]
     if simulated and not getattr(receiver, "simulated", False):
+        what = "numbers after feedback" if simulated == ["provider"] else "numbers that come from it"
         logger.warning(
-            f"interbench: {', '.join(simulated)} was a simulation, so the numbers after feedback say nothing about "
+            f"interbench: {', '.join(simulated)} was a simulation, so the {what} say nothing about "
             f"{receiver.name}; name a real model, e.g. {settings.role_variable(simulated[0])}=openai:gpt-4o-2024-08-06"
         )
 

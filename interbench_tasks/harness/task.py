@@ -18,11 +18,12 @@ from loguru import logger
 
 from interbench_tasks import settings
 from interbench_tasks.config import task_options_from
+from interbench_tasks.conversations import reader_from
 from interbench_tasks.errors import HarnessError, InterbenchError
 from interbench_tasks.harness.hidden_keys import keys_hidden
 from interbench_tasks.harness.playing import play_task
 from interbench_tasks.harness.registration import OWNER, REQUEST_TYPE, registration_problems
-from interbench_tasks.items import ItemReader, picture_columns
+from interbench_tasks.items import picture_columns
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
@@ -38,7 +39,7 @@ from interbench_tasks.usage import Spent
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
-HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination")
+HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp.")
 CHAT_TEMPLATE = "--apply_chat_template"
 NO_CHAT_TEMPLATE = (
     f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
@@ -94,10 +95,17 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
             split=split,
             options=dict(dataset_kwargs or {}),
         )
-        ItemReader(self._data, self._options.common)  # names missing columns before a model is loaded
+        reader_from(self._data, self._options)  # names missing columns and wrong rows before a model is loaded
         self.config.test_split, self.config.validation_split = split, None
         self.dataset = {split: self._data.rows}
-        self.dataset_no_image = {split: _without_pictures(self._data, picture_columns(self._options.common.columns))}
+        self.dataset_no_image = {split: _without_pictures(self._data, self._picture_columns())}
+
+    def _picture_columns(self) -> tuple[str, ...]:
+        """The columns that the harness need not carry along."""
+        if self._options.reads == "conversations":  # pictures lie within the turns
+            mapping: Mapping[str, Sequence[str]] = getattr(self._options.protocol_options, "mapping", {})
+            return tuple(mapping.get("turns", ("turns",)))
+        return picture_columns(self._options.common.columns)
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:
         """The bare question; the prompt is made when the episode is."""

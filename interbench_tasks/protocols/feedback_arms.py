@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interbench_tasks.hookspecs import Parts, PatientVerifier, RoleClient
+from interbench_tasks.hookspecs import Parts, RoleClient
 from interbench_tasks.protocols.feedback_guard import LeakGuard
+from interbench_tasks.protocols.feedback_memory import Remembering
+from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.records import BranchEnd, Episode, Feedback, Judgement, Message, Reply, Turn, Usage, history
 from interbench_tasks.redaction import redact
 
@@ -30,6 +32,8 @@ class BranchPlan:
     """What other episodes were told, one a round; None for an arm that borrows nothing."""
     sees_target: bool = False
     guard: LeakGuard
+    remembering: Remembering | None = None
+    """What is remembered of round 0; None where the task names no memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,7 @@ class Played:
     """A branch that was played."""
 
     turns: tuple[Turn, ...]
-    """Numbered from 0 and chained to each other; the first one's parent is the first answer."""
+    """Numbered from 0 and chained to each other; the first one's parent is the first answer. A notetaker's are last."""
     end: BranchEnd
 
 
@@ -63,58 +67,91 @@ class _Provider:
 
 async def judged(parts: Parts, episode: Episode, reply: Reply) -> tuple[Judgement | None, str | None]:
     """The judgement of a usable reply, or why there is none; what was judged before stays judged."""
-    if not reply.usable:
-        return None, None
-    verifier = parts.verifier
-    try:
-        if isinstance(verifier, PatientVerifier):
-            judgement = await verifier.judge_later(reply.text, episode.target, episode.options)
-        else:
-            judgement = verifier.judge(reply.text, episode.target, episode.options)
-    except Exception as error:  # noqa: BLE001 - a verifier may be a stranger's; a failing one is no wrong answer
-        return None, redact(f"the verifier raised {error!r}")[:500]
-    if not isinstance(judgement, Judgement):
-        return None, f"the verifier gave no Judgement but {type(judgement).__name__}"
-    return judgement, None
+    return await verified(parts.verifier, reply, episode.target, episode.options)
 
 
 async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, parts: Parts) -> Played:
     """Play one branch. A right first answer is told once that it is wrong, and either kept or flipped."""
     right_before = plan.first.judgement is not None and plan.first.judgement.correct
     turns: list[Turn] = [plan.first]
+    told: list[Turn] = [plan.first]
+    """The same without what a memory adds: the history that all branches have in common."""
+    remembering = plan.remembering
+
+    def played(reason: str, feedback: Feedback | None = None, error: str | None = None) -> Played:
+        end = BranchEnd(branch=plan.branch, reason=reason, feedback=feedback, error=error)
+        return _played(turns, end, remembering.turns if remembering is not None else ())
+
     for number in range(1, plan.max_rounds + 1):
-        last = turns[-1]
-        seen = history(turns, last.index, episode.system)
+        last = told[-1]
+        seen = history(told, last.index, episode.system)
         if plan.borrowed is not None and not plan.borrowed:
-            return _played(turns, BranchEnd(branch=plan.branch, reason="no_partner"))
+            return played("no_partner")
         feedback = await _feedback(plan, number, episode, last, seen, parts)
         if feedback.status == "failed":
-            return _played(turns, BranchEnd(branch=plan.branch, reason="feedback_failed", feedback=feedback))
+            return played("feedback_failed", feedback)
         if plan.guard.dropped(feedback):
-            return _played(turns, BranchEnd(branch=plan.branch, reason="leak_dropped", feedback=feedback))
-        user = Message(role="user", content=(feedback.text,))
-        reply = await receiver.reply((*seen, user), branch=plan.branch, round=number)
-        judgement, unjudged = await judged(parts, episode, reply)
-        turns.append(
-            Turn(
-                index=last.index + 1,
-                parent=last.index,
-                branch=plan.branch,
-                round=number,
-                user=user,
-                reply=reply,
-                judgement=judgement,
-                feedback=feedback,
-            )
-        )
-        if judgement is None:
-            reason = "judge_failed" if unjudged else "reply_failed"
-            return _played(turns, BranchEnd(branch=plan.branch, reason=reason, error=unjudged))
-        if right_before:
-            return _played(turns, BranchEnd(branch=plan.branch, reason="kept" if judgement.correct else "flipped"))
-        if judgement.correct:
-            return _played(turns, BranchEnd(branch=plan.branch, reason="solved"))
-    return _played(turns, BranchEnd(branch=plan.branch, reason="rounds_used"))
+            return played("leak_dropped", feedback)
+        remembering = await _remembered(plan, remembering, last, seen)
+        if remembering is not None and remembering.error is not None:
+            return played("notes_failed", error=remembering.error)
+        turn, unjudged = await _turn(plan, number, episode, seen, feedback, remembering, receiver, parts)
+        turns.append(turn)
+        told.append(replace(turn, user=Message(role="user", content=(feedback.text,))))
+        reason = _reason_to_stop(turn, unjudged, right_before=right_before)
+        if reason is not None:
+            return played(reason, error=unjudged)
+    return played("rounds_used")
+
+
+def _reason_to_stop(turn: Turn, unjudged: str | None, *, right_before: bool) -> str | None:
+    """Why a branch ends with this try; None where it goes on."""
+    if turn.judgement is None:
+        return "judge_failed" if unjudged else "reply_failed"
+    if right_before:
+        return "kept" if turn.judgement.correct else "flipped"
+    return "solved" if turn.judgement.correct else None
+
+
+async def _remembered(
+    plan: BranchPlan, remembering: Remembering | None, last: Turn, seen: Sequence[Message]
+) -> Remembering | None:
+    """With the notes after the last answer; those after the first one are there already."""
+    if remembering is None or last.round == 0:
+        return remembering
+    pictures = sum(len(message.pictures) for message in seen[:-2])
+    return await remembering.after(last, branch=plan.branch, pictures_before=pictures)
+
+
+async def _turn(
+    plan: BranchPlan,
+    number: int,
+    episode: Episode,
+    seen: Sequence[Message],
+    feedback: Feedback,
+    remembering: Remembering | None,
+    receiver: RoleClient,
+    parts: Parts,
+) -> tuple[Turn, str | None]:
+    """The new try, and why it could not be judged, where it could not."""
+    sent: tuple[Message, ...] = (*seen, Message(role="user", content=(feedback.text,)))
+    shown = None
+    if remembering is not None:
+        sent, shown = remembering.sent(sent)
+    reply = await receiver.reply(sent, branch=plan.branch, round=number)
+    judgement, unjudged = await judged(parts, episode, reply)
+    turn = Turn(
+        index=plan.first.index + number,
+        parent=plan.first.index + number - 1,
+        branch=plan.branch,
+        round=number,
+        user=sent[-1],
+        reply=reply,
+        judgement=judgement,
+        feedback=feedback,
+        seen=shown,
+    )
+    return turn, unjudged
 
 
 async def _feedback(
@@ -153,9 +190,13 @@ def _failed(arm: str, author: str, what: str) -> Feedback:
     return Feedback(text="", kind=arm, author=author, status="failed", reply=reply)
 
 
-def _played(turns: Sequence[Turn], end: BranchEnd) -> Played:
+def _played(turns: Sequence[Turn], end: BranchEnd, notes: Sequence[Turn] = ()) -> Played:
     own = [replace(turn, index=index, parent=index - 1) for index, turn in enumerate(turns[1:])]
-    return Played(turns=tuple(own), end=end)
+    first = turns[0].index
+    taken = [
+        replace(turn, index=len(own) + place, parent=(turn.parent or 0) - first - 1) for place, turn in enumerate(notes)
+    ]
+    return Played(turns=(*own, *taken), end=end)
 
 
 def renumbered(turns: Sequence[Turn], offset: int) -> list[Turn]:

@@ -7,18 +7,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
 from interbench_tasks.hookspecs import Parts, RoleClient, Roles
+from interbench_tasks.memories import NotesOptions, arms_from, memory_arms
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
 from interbench_tasks.protocols.feedback_guard import LeakGuard
+from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
 from interbench_tasks.protocols.feedback_pairs import plan_from
 from interbench_tasks.reasoning import said_in_the_end
-from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Feedback, Message, Reply, RoleName, Turn, Usage
+from interbench_tasks.records import (
+    RECORDED,
+    BranchEnd,
+    Episode,
+    EpisodeRecord,
+    Feedback,
+    Message,
+    Reply,
+    RoleName,
+    Turn,
+    Usage,
+)
 from interbench_tasks.task_roles import role_key
-
-RECORDED = "recorded"
-"""Model name of a first answer that came with the data set."""
 
 
 class FeedbackLoopOptions(BaseModel):
@@ -41,6 +58,18 @@ class FeedbackLoopOptions(BaseModel):
     """Of the draws: whose feedback is borrowed, which right answers are tried."""
     providers: tuple[str, ...] = ()
     """Labels of several providers; filled in from metadata.interbench.providers."""
+    memory: str | tuple[str, ...] | None = None
+    """A memory, or several that act together: what the receiver is shown of the past from round 1 on. OURS."""
+    recent_turns: Annotated[int, Field(ge=0)] = 4
+    """Turns that the memory `recent_turns` leaves in view."""
+    notes: NotesOptions = NotesOptions()
+
+    @model_serializer(mode="wrap")
+    def _without_an_unused_memory(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Manifests of runs without a memory stay as they were: two such runs do not differ in it."""
+        content: dict[str, Any] = dump(self)
+        unused = ("memory", "recent_turns", "notes") if self.memory is None else ()
+        return {key: value for key, value in content.items() if key not in unused}
 
     @field_validator("arms")
     @classmethod
@@ -70,6 +99,7 @@ class FeedbackLoop:
         plugins = parts.feedback_providers
         self._shared = {arm for arm in options.arms if not getattr(plugins[arm], "uses_provider", True)}
         borrowing = {arm: getattr(plugins[arm], "borrows", None) for arm in options.arms}
+        self._memory = next(iter(arms_from(memory_arms(options), parts.memories)), None)
         self._guard = LeakGuard(mode=options.leak_guard, prompts=parts.prompts)
         self._borrowing: dict[str, str] = {arm: lent for arm, lent in borrowing.items() if lent is not None}
 
@@ -96,7 +126,8 @@ class FeedbackLoop:
         if not able:
             return replace(record, stop_reason=_why_not_played(record))
         arms = [arm for arm in self._options.arms if arm not in self._borrowing]
-        plans = self._plans(arms, first, able, roles, self._options.max_rounds)
+        record, remembering = await self._remembering(record, first, roles)
+        plans = self._plans(arms, first, able, roles, self._options.max_rounds, remembering)
         return replace(await self._with_branches(record, plans, episode, roles), stop_reason="played")
 
     # --- the second pass ------------------------------------------------------------------------------------------
@@ -146,7 +177,9 @@ class FeedbackLoop:
             arms, max_rounds = list(self._options.arms), 1
         else:
             arms, max_rounds = list(self._borrowing), self._options.max_rounds
-        plans = self._plans(arms, first, _able(record, roles), roles, max_rounds, planned["borrowed"])
+        record, remembering = await self._remembering(record, first, roles)
+        able = _able(record, roles)
+        plans = self._plans(arms, first, able, roles, max_rounds, remembering, planned["borrowed"])
         return replace(await self._with_branches(record, plans, episode, roles), passes=2)
 
     # --- its parts ------------------------------------------------------------------------------------------------
@@ -186,6 +219,7 @@ class FeedbackLoop:
         able: Mapping[str, Turn],
         roles: Roles,
         max_rounds: int,
+        remembering: Remembering | None,
         borrowed: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Iterator[BranchPlan]:
         """A branch for each arm and provider that solved the question; one for all where no model writes the arm."""
@@ -202,7 +236,16 @@ class FeedbackLoop:
                     borrowed=(borrowed or {})[arm][label] if arm in self._borrowing else None,
                     sees_target=self._options.provider_sees_gt,
                     guard=self._guard,
+                    remembering=remembering,
                 )
+
+    async def _remembering(
+        self, record: EpisodeRecord, first: Turn, roles: Roles
+    ) -> tuple[EpisodeRecord, Remembering | None]:
+        """The record with the notes on round 0, which all branches share, and what is remembered; None: no memory."""
+        if self._memory is None:
+            return record, None
+        return await with_first_notes(record, first, self._memory, roles.notetaker)
 
     async def _with_branches(
         self, record: EpisodeRecord, plans: Iterator[BranchPlan], episode: Episode, roles: Roles
@@ -223,6 +266,8 @@ def _opening(episode: Episode) -> tuple[Message, ...]:
 
 def _record(episode: Episode, roles: Roles, first: Turn) -> EpisodeRecord:
     providers = {role_key("provider", label): client.name for label, client in roles.providers.items()}
+    taker = roles.notetaker
+    notetaker = {"notetaker": taker.name} if taker is not None else {}
     return EpisodeRecord(
         task="",
         protocol="feedback_loop",
@@ -235,7 +280,7 @@ def _record(episode: Episode, roles: Roles, first: Turn) -> EpisodeRecord:
         options=episode.options,
         system=episode.system,
         turns=(first,),
-        models={"receiver": roles.receiver.name, **providers},
+        models={"receiver": roles.receiver.name, **providers, **notetaker},
     )
 
 

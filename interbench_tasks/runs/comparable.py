@@ -31,6 +31,8 @@ NO_MATTER = frozenset(
         "options.prompts",  # their digests are compared
         "options.providers",  # their models are compared
         "protocol_options.providers",
+        "options.judges",  # likewise
+        "protocol_options.judges",
     }
 )
 """Parts of SETTINGS that move no score, or are told elsewhere."""
@@ -130,8 +132,11 @@ def warnings_of(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
     Args: runs = name -> run.
     """
     yield from differences_between({name: _settings(run) for name, run in runs.items()})
-    for told in differences_between({name: {"providers": _providers(run)} for name, run in runs.items()}):
+    for told in differences_between({name: {"providers": _models(run, "provider")} for name, run in runs.items()}):
         yield f"{told}; test sets differ for that alone"
+    for role in ("judge", "notetaker"):
+        for told in differences_between({name: {f"{role}s": _models(run, role)} for name, run in runs.items()}):
+            yield f"{told}; scores differ for that alone"
     for name, run in runs.items():
         yield from _warnings_of_one(name, run)
 
@@ -200,7 +205,7 @@ def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
         yield path, value
 
 
-def _providers(run: ScoredRun) -> dict[str, str]:
-    """Role -> model, of the providers."""
+def _models(run: ScoredRun, name: str) -> dict[str, str]:
+    """Role -> model, of all that play one role."""
     models = run.manifest["models"]
-    return {role: model["name"] for role, model in models.items() if role.partition("@")[0] == "provider"}
+    return {role: model["name"] for role, model in models.items() if role.partition("@")[0] == name}

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from interbench_tasks.conversations import Reader, reader_from
 from interbench_tasks.engine import Engine
 from interbench_tasks.errors import InterbenchError
 from interbench_tasks.hookspecs import EpisodeProtocol, Roles, TwoPassProtocol
-from interbench_tasks.items import ItemReader
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord
 from interbench_tasks.redaction import redact
 from interbench_tasks.runs.keeper import Keeper
@@ -38,7 +38,7 @@ class Episodes:
 
     def __iter__(self) -> Iterator[Episode | EpisodeRecord]:
         plan = self._plan
-        reader = ItemReader(plan.data, plan.options.common)
+        reader = reader_from(plan.data, plan.options)
         for doc_id, repeat in plan.wanted:
             stopped = plan.stop_reason()
             if stopped is not None:  # no picture is read for an episode that will not start
@@ -52,7 +52,7 @@ class Episodes:
         if isinstance(self._protocol, TwoPassProtocol) and self._protocol.two_passes:
             yield from self._second_pass(self._protocol, reader)
 
-    def _second_pass(self, protocol: TwoPassProtocol, reader: ItemReader) -> Iterator[Episode | EpisodeRecord]:
+    def _second_pass(self, protocol: TwoPassProtocol, reader: Reader) -> Iterator[Episode | EpisodeRecord]:
         while self._plan.wanted and not self._keeper.all_played.wait(LOOK_AGAIN_S):
             if self._engine.stopping:
                 return

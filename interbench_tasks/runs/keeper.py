@@ -11,7 +11,7 @@ from typing import Any
 import pluggy
 
 from interbench_tasks.hookspecs import EpisodeProtocol, MetricSet, TwoPassProtocol
-from interbench_tasks.records import EpisodeRecord
+from interbench_tasks.records import EpisodeRecord, Verdict
 from interbench_tasks.redaction import redact
 from interbench_tasks.runs.folder import RunFolder
 from interbench_tasks.runs.plan import Facts, Key
@@ -75,4 +75,10 @@ def failures_of(record: EpisodeRecord) -> set[str]:
     broken = [end.feedback for end in record.ends if end.feedback is not None and end.reason == "feedback_failed"]
     failed += [feedback.reply for feedback in broken if feedback.reply is not None]
     unjudged = {end.error for end in record.ends if end.error is not None}
+    verdicts = [verdict for turn in record.turns for verdict in turn.verdicts if verdict.status == "error"]
+    unjudged |= {f"judge {verdict.judge} failed: {_why(verdict)}" for verdict in verdicts}
     return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
+
+
+def _why(verdict: Verdict) -> str:
+    return (verdict.reply.error if verdict.reply is not None else None) or verdict.reason or "no reply"

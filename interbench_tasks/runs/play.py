@@ -16,7 +16,9 @@ from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel, Engine, EngineReport
 from interbench_tasks.hookspecs import Backend, EpisodeProtocol, MetricSet, Parts, RoleClient
 from interbench_tasks.images import Picture
+from interbench_tasks.judging_panel import with_quorum
 from interbench_tasks.ledger import Ledger
+from interbench_tasks.memories import memory_arms, memory_options_from
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
 from interbench_tasks.records import Episode, EpisodeRecord, RoleName
@@ -55,6 +57,8 @@ class PlayedRun:
 class _Roles:
     receiver: RoleClient
     providers: Mapping[str, RoleClient]
+    judges: Mapping[str, RoleClient]
+    notetaker: RoleClient | None
 
     @property
     def provider(self) -> RoleClient | None:
@@ -64,9 +68,15 @@ class _Roles:
 def parts_from(options: TaskOptions, offers: Offers) -> Parts:
     """The plugins that the YAML names, made once a run."""
     arms = getattr(options.protocol_options, "arms", ())
+    told = memory_options_from(options.protocol_options, options.common.prompts)
+    memories = {name for arm in memory_arms(options.protocol_options) for name in arm}
+    panel = getattr(options.protocol_options, "panel", None) if options.roles.get("judge") else None
+    quorum = getattr(options.protocol_options, "quorum", None)
     return Parts(
         verifier=offers.verifiers[options.common.verifier](),
         feedback_providers={arm: offers.feedback_providers[arm]() for arm in arms},
+        memories={name: offers.memories[name](told) for name in sorted(memories)},
+        panel_rule=None if panel is None else with_quorum(offers.panel_rules[panel](), quorum),
         prompts=options.common.prompts,
     )
 
@@ -219,17 +229,26 @@ def _script(
 
     async def play(episode: Episode) -> EpisodeRecord:
         started = time.time()
-        providers = {
-            role.label: engine.client(backends[role_key("provider", role.label)], "provider", role.settings, episode)
-            for role in options.roles.get("provider", ())
-        }
-        receiver = engine.client(backends["receiver"], "receiver", options.receiver_settings, episode)
+
+        def clients(name: RoleName) -> dict[str, RoleClient]:
+            return {
+                role.label: engine.client(backends[role_key(name, role.label)], name, role.settings, episode)
+                for role in options.roles.get(name, ())
+            }
+
+        roles = _Roles(
+            receiver=engine.client(backends["receiver"], "receiver", options.receiver_settings, episode),
+            providers=clients("provider"),
+            judges=clients("judge"),
+            notetaker=next(iter(clients("notetaker").values()), None),
+        )
         try:
-            record = await episodes.play(episode, _Roles(receiver=receiver, providers=providers))
+            record = await episodes.play(episode, roles)
         finally:
-            for picture in episode.question.pictures:
-                if isinstance(picture, Picture):
-                    picture.release()
+            for message in (episode.question, *[turn.user for turn in episode.script]):
+                for picture in message.pictures:
+                    if isinstance(picture, Picture):
+                        picture.release()
         run = {"started_at": started, "wall_s": time.time() - started, **record.run}
         return replace(record, task=plan.task, run=run)
 

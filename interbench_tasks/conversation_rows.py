@@ -1,0 +1,154 @@
+"""One conversation of a data set in its canonical form, checked; every problem of a row at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from interbench_tasks.abilities import ABILITIES, REFUSAL
+from interbench_tasks.errors import Problem, near_miss
+from interbench_tasks.records import QuestionFormat
+
+Row = TypeVar("Row", bound=BaseModel)
+TRUE_OR_FALSE: Mapping[str, str] = {"A": "True", "B": "False"}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=False, coerce_numbers_to_str=True)
+
+
+class TurnRow(_Strict):
+    """One user turn, with the reply that was recorded."""
+
+    user_text: str = ""
+    images: tuple[Any, ...] = ()
+    """Paths relative to the file, or what `datasets` has of a picture."""
+    ref_response: str | None = None
+    """The recorded reply; None where there is none."""
+    extra: dict[str, str] = {}
+
+
+class QuestionRow(_Strict):
+    """One question about the conversation."""
+
+    qid: Annotated[str, Field(min_length=1)]
+    ability: str
+    format: QuestionFormat = "open"
+    question: Annotated[str, Field(min_length=1)]
+    options: tuple[str, ...] | dict[str, str] | None = None
+    """Of `mc` only."""
+    answer: str
+    """An option's letter or text (`mc`), true or false (`tf`), the reference answer (`open`)."""
+    items: tuple[str, ...] = ()
+    """What a complete answer names."""
+    image_ids: tuple[int, ...] = ()
+    """The pictures that a right answer names: 1-based, by their order in the conversation."""
+    should_refuse: bool | None = None
+    """None: True for the ability AR, else False."""
+    evidence_turns: tuple[int, ...] = ()
+    """0-based numbers of the turns that hold the answer."""
+    extra: dict[str, str] = {}
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _truth_as_text(cls, answer: object) -> object:
+        return str(answer).lower() if isinstance(answer, bool) else answer
+
+    @property
+    def refuses(self) -> bool:
+        """Whether nothing in the conversation holds the answer."""
+        return self.ability == REFUSAL if self.should_refuse is None else self.should_refuse
+
+
+class ConversationRow(_Strict):
+    """One line of a file of conversations."""
+
+    id: Annotated[str, Field(min_length=1)]
+    topic: str | None = None
+    cluster: str | None = None
+    """Conversations with equal values are not independent, e.g. twins; None: it stands alone."""
+    turns: Annotated[tuple[TurnRow, ...], Field(min_length=1)]
+    questions: Annotated[tuple[QuestionRow, ...], Field(min_length=1)]
+    extra: dict[str, str] = {}
+
+
+def row_from(raw: Mapping[str, Any], *, recorded: bool) -> ConversationRow | list[Problem]:
+    """A conversation in canonical form, or everything that is wrong with it.
+
+    Args: recorded = whether every turn must have its reply.
+    """
+    try:
+        row = ConversationRow.model_validate({key: value for key, value in raw.items() if value is not None})
+    except ValidationError as error:
+        return [_problem_from(detail, ConversationRow) for detail in error.errors()]
+    problems = [*_turn_problems(row, recorded), *_question_problems(row)]
+    return problems or row
+
+
+def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
+    steps = [step for step in detail["loc"] if not _is_union_branch(step)]
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+    if detail["type"] == "extra_forbidden":
+        known = sorted(_fields_at(steps))
+        return Problem(key=path, message=f" is no known key{near_miss(steps[-1], known)}", allowed=tuple(known))
+    if detail["type"] == "missing":
+        allowed = tuple(ABILITIES) if steps[-1] == "ability" else ()
+        return Problem(key=path, message=" is missing", allowed=allowed)
+    if detail["type"] == "too_short" and steps[-1] in ("turns", "questions"):
+        return Problem(key=path, message=f" holds none: a conversation needs at least one of its {steps[-1]}")
+    return Problem(key=path, message=f" = {detail['input']!r:.120}: {detail['msg']}")
+
+
+def _is_union_branch(step: object) -> bool:
+    return isinstance(step, str) and (step in ("str", "bool", "constrained-str") or "[" in step)
+
+
+def _fields_at(steps: Sequence[object]) -> Iterator[str]:
+    inner: Mapping[str, type[BaseModel]] = {"turns": TurnRow, "questions": QuestionRow} if len(steps) > 1 else {}
+    yield from inner.get(str(steps[0]), ConversationRow).model_fields
+
+
+def _turn_problems(row: ConversationRow, recorded: bool) -> Iterator[Problem]:
+    for number, turn in enumerate(row.turns):
+        if not turn.user_text.strip() and not turn.images:
+            yield Problem(key=f"turns[{number}]", message=" has neither text nor picture")
+        if recorded and not (turn.ref_response or "").strip():
+            message = " is missing: `history: recorded` replays the recorded replies (or use `history: live`)"
+            yield Problem(key=f"turns[{number}].ref_response", message=message)
+
+
+def _question_problems(row: ConversationRow) -> Iterator[Problem]:
+    n_turns, n_pictures = len(row.turns), sum(len(turn.images) for turn in row.turns)
+    ids = [question.qid for question in row.questions]
+    for number, question in enumerate(row.questions):
+        key = f"questions[{number}]"
+        if ids.index(question.qid) < number:
+            yield Problem(key=f"{key}.qid", message=f" = {question.qid!r} is there twice")
+        if question.ability not in ABILITIES:
+            hint = near_miss(question.ability, ABILITIES)
+            yield Problem(
+                key=f"{key}.ability", message=f" = {question.ability!r} is unknown{hint}", allowed=tuple(ABILITIES)
+            )
+        for turn in question.evidence_turns:
+            if not 0 <= turn < n_turns:
+                message = f" = {turn}: the conversation has the turns 0 to {n_turns - 1}"
+                yield Problem(key=f"{key}.evidence_turns", message=message)
+        for picture in question.image_ids:
+            if not 1 <= picture <= n_pictures:
+                there = f"the pictures 1 to {n_pictures}" if n_pictures else "no picture"
+                yield Problem(key=f"{key}.image_ids", message=f" = {picture}: the conversation has {there}")
+        yield from _answer_problems(question, key)
+
+
+def _answer_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
+    if question.format == "mc" and not question.options:
+        yield Problem(key=f"{key}.options", message=" is missing: format mc needs them")
+    if question.format != "mc" and question.options:
+        yield Problem(key=f"{key}.options", message=f" are there, but the format is {question.format}, not mc")
+    truth = question.answer.strip().lower()
+    if question.format == "tf" and truth not in ("true", "false"):
+        yield Problem(key=f"{key}.answer", message=f" = {question.answer!r}", allowed=("true", "false"))
+    if not truth:
+        yield Problem(key=f"{key}.answer", message=" is empty")
