@@ -176,7 +176,7 @@ class _Kept:
         """[models, models]: whether the first is larger than the second, all pairs at once."""
         n = len(self._models)
         apart = self._means[:, None] - self._means[None, :]
-        deviation = np.full((n, n), np.inf)
+        deviation = np.ones((n, n))
         largest = np.zeros(len(self._drawn))
         for one in range(n - 1):  # row by row: all pairs of many models at once would take gigabytes
             others = slice(one + 1, n)
