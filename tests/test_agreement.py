@@ -240,13 +240,13 @@ def test_ninety_five_percent_of_intervals_hold_the_true_kappa():
     yes = 0.4 * 0.9 + 0.6 * 0.1
     theory = (0.82 - (yes**2 + (1 - yes) ** 2)) / (1 - yes**2 - (1 - yes) ** 2)
     held = 0
-    for seed in range(300):
+    for seed in range(200):
         chance = np.random.default_rng(seed)
         truth = chance.random(200) < 0.4
         votes = (truth[:, None] == (chance.random((200, 3)) < 0.9)).astype(int)
         found = agreement_of(labels_from(votes.tolist()), draws=500)["fleiss_kappa"]
         held += found.ci95.low <= theory <= found.ci95.high
-    assert 0.92 <= held / 300 <= 0.98
+    assert 0.91 <= held / 200 <= 0.99
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

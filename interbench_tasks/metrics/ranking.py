@@ -266,18 +266,21 @@ def exact_mcnemar(first: NDArray[np.float64], second: NDArray[np.float64]) -> fl
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number.
+    """The p-values adjusted for their number, in their order.
 
-    Source: Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70, as statsmodels has it.
+    Formula: the k-th smallest of m becomes the largest (m - j + 1) p_j of j <= k, at most 1.
+    Source: Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70. Not statsmodels' `multipletests`, which collects
+        all garbage of the process at each call: 0.3 s.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    if not p_values:
-        return []
-    from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]  # has no stubs; slow to import
-
-    return [float(p) for p in multipletests(list(p_values), method="holm")[1]]
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
 
 
 # --- how metrics go together ------------------------------------------------------------------------------------------
