@@ -49,7 +49,7 @@ class Scale(BaseModel):
 
 
 class JudgeField(BaseModel):
-    """One of several values that a judge gives: a number on a scale, a label, or true or false where there is neither."""
+    """One of several values that a judge gives: a number, a label, or true or false where it has neither."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

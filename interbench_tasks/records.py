@@ -251,7 +251,7 @@ class Verdict:
     """What the judge was asked; None for a panel's verdict, or where no model judged."""
     reply: Reply | None = None
     """The judge's whole reply; None for a panel's verdict, or where no model judged."""
-    fields: Mapping[str, str] = field(default_factory=dict, metadata={"left_out": True})
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"left_out": True})
     """What it says where the rubric asks for several values, by their names: labels (several joined by `+`), numbers
     as they are written, `true` or `false`; empty unless scored."""
     first_reply: Reply | None = None
