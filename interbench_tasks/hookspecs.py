@@ -358,6 +358,15 @@ class MetricSet(Protocol):
         ...
 
 
+@runtime_checkable
+class TwoPassMetrics(Protocol):
+    """A metric set that tells which of its metrics a second pass gives: an unfinished run then says what it lacks."""
+
+    def of_second_pass(self) -> Sequence[str]:
+        """Metrics that are absent or over too few episodes before the second pass, in the order to show."""
+        ...
+
+
 HookKind = Literal["offer", "watch"]
 
 
