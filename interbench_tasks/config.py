@@ -130,7 +130,7 @@ class TaskOptions:
     receiver_settings: GenerationSettings
     version: str
     """`metadata.version`: raised by any change that can move a score."""
-    reads: Literal["questions", "conversations"] = "questions"
+    reads: Literal["questions", "conversations", "flawed_items"] = "questions"
     """What a row of the data set is, as the protocol says."""
 
 
@@ -336,7 +336,8 @@ def _wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Of
     except ConfigError as error:
         yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
         return
-    missing = [ability for ability in ABILITIES if ability not in found]
+    wanted: Sequence[str] = getattr(type(own), "rubric_keys", tuple(ABILITIES))
+    missing = [key for key in wanted if key not in found]
     if missing:
         yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
 

@@ -110,7 +110,7 @@ class Rubric(BaseModel):
 
 def _rubric_problems(rubric: Rubric) -> Iterator[str]:
     if rubric.scale is None and not rubric.labels and not rubric.fields:
-        yield "needs a scale, labels or fields"
+        yield "needs a scale or labels, or fields"
     if rubric.fields and (rubric.scale is not None or rubric.labels):
         yield "fields stand instead of scale and labels; keep one"
     if rubric.scale is None and not rubric.label_needed:

@@ -105,6 +105,9 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if self._options.reads == "conversations":  # pictures lie within the turns
             mapping: Mapping[str, Sequence[str]] = getattr(self._options.protocol_options, "mapping", {})
             return tuple(mapping.get("turns", ("turns",)))
+        if self._options.reads == "flawed_items":
+            names: Mapping[str, Sequence[str]] = getattr(self._options.protocol_options, "mapping", {})
+            return tuple(names.get("images", ("images",)))
         return picture_columns(self._options.common.columns)
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:
