@@ -143,7 +143,7 @@ class FlawedItemReader:
         return picture_of_cell(cell, folder=self._folder, max_side=self._common.pictures.max_side, where=where)
 
     def _drawn(self, size: int | None, seed: int) -> list[int]:
-        """The rows that are asked in further styles too: of the flawed ones, as many of each subcategory as its share."""
+        """The rows that are asked in further styles too: of the flawed ones, each subcategory by its share."""
         by_category: dict[str, list[int]] = {}
         for doc_id, category in enumerate(self._categories()):
             if kind_of(category) == "flawed":

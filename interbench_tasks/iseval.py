@@ -19,8 +19,8 @@ SUBTYPE_OF: Mapping[str, str] = {
     "unclear_citation": "EE.ambiguity",
     "misguided_logic": "PC.intra_textual",
 }
-"""ISEval's kind -> the nearest subcategory. OURS: the two taxonomies differ, so results by subcategory are of this table;
-the kind itself is kept in `extra.conflict_type`."""
+"""ISEval's kind -> the nearest subcategory. OURS: the taxonomies differ, so results by subcategory are of this table.
+The kind itself is kept in `extra.conflict_type`."""
 NEEDED = ("pid", "ill_query", "conflict_type", "conflict", "image_path")
 
 

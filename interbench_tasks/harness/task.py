@@ -39,7 +39,10 @@ from interbench_tasks.usage import Spent
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
-HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp.")
+HIGHER_IS_BETTER = (
+    *("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp."),
+    *("eda", "dp", "se", "pcq", "meda", "type_coverage", "all_detected", "precision", "recall", "f1"),
+)
 CHAT_TEMPLATE = "--apply_chat_template"
 NO_CHAT_TEMPLATE = (
     f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
