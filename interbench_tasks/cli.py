@@ -69,7 +69,7 @@ def score(
     categories: Annotated[bool, typer.Option(help="Show every category too.")] = False,
 ) -> None:
     """Compute the metrics again from episodes.jsonl alone, and show them."""
-    from interbench_tasks.report.table import table_text
+    from interbench_tasks.report.table import table_text, unfinished_lines
     from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
     from interbench_tasks.runs.score import score_folder
     from interbench_tasks.runs.usage_file import read_usage, usage_lines
@@ -80,12 +80,9 @@ def score(
         manifest = read_json(folder / MANIFEST)
         models = manifest["models"]
         names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
-        found, wanted = metrics["episodes"]["found"], metrics["episodes"]["wanted"]
         if not metrics["finished"]:
-            typer.echo(
-                f"UNFINISHED: only {found} of {'?' if wanted is None else wanted} episodes are here. What ends first "
-                "is no fair sample (right answers end early): run the same command again before you use these numbers."
-            )
+            for line in unfinished_lines(metrics):
+                typer.echo(line)
         used = read_usage(folder)
         if used is not None and used["stopped"]:
             typer.echo(f"STOPPED: {used['stopped']}")

@@ -71,6 +71,9 @@ def compare(
         ),
     ] = None,
     format: FormatOption = "text",
+    pair_labels: Annotated[
+        bool, typer.Option("--pair-labels", help="Pair a provider's label also where it is another model in each run.")
+    ] = False,
     out: OutOption = None,
 ) -> None:
     """Compare runs of a task on the same items: paired differences with 95% intervals.
@@ -82,7 +85,7 @@ def compare(
     from interbench_tasks.runs.compare import comparisons_from
 
     _allowed("--format", format, FORMATS)
-    comparisons, left_out = comparisons_from(_read(runs), tuple(metric or ()))
+    comparisons, left_out = comparisons_from(_read(runs), tuple(metric or ()), pair_labels=pair_labels)
     warnings = [*left_out, *(told for one in comparisons for told in one.warnings)]
     texts = {
         "text": lambda: "\n\n".join(

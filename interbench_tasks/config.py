@@ -15,7 +15,7 @@ from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import ProtocolFactory
 from interbench_tasks.judging_panel import DEFAULT_RULE, panel_problems
-from interbench_tasks.judging_rubrics import rubrics
+from interbench_tasks.judging_rubrics import Rubric, rubrics
 from interbench_tasks.memories import arm_name, memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
@@ -130,7 +130,7 @@ class TaskOptions:
     receiver_settings: GenerationSettings
     version: str
     """`metadata.version`: raised by any change that can move a score."""
-    reads: Literal["questions", "conversations"] = "questions"
+    reads: Literal["questions", "conversations", "flawed_items"] = "questions"
     """What a row of the data set is, as the protocol says."""
 
 
@@ -312,12 +312,17 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
     yield from _wrong_memories(own, offers)
     protocol = offers.protocols[common.protocol]
-    if getattr(protocol, "reads", "questions") == "conversations":
+    reads = getattr(protocol, "reads", "questions")
+    if reads != "questions":
         for key in ("columns", "cluster"):
             if key in common.model_fields_set:
-                message = " has no effect on conversations; name their columns under metadata.interbench.mapping"
+                message = (
+                    f" has no effect on {reads.replace('_', ' ')}; name their columns under metadata.interbench.mapping"
+                )
                 yield Problem(key=f"{KEY}.{key}", message=message)
-    variables = {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)}
+    variables = dict(
+        getattr(protocol, "prompt_variables", {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)})
+    )
     variables |= {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
     yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), memory_arms(own), offers, variables)
 
@@ -336,9 +341,16 @@ def _wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Of
     except ConfigError as error:
         yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
         return
-    missing = [ability for ability in ABILITIES if ability not in found]
+    wanted: Mapping[str, Sequence[str]] = getattr(type(own), "rubric_keys", dict.fromkeys(ABILITIES, ()))
+    missing = [key for key in wanted if key not in found]
+    missing += [f"{key}.fields.{name}" for key in wanted for name in wanted[key] if name not in _fields_of(found, key)]
     if missing:
         yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
+
+
+def _fields_of(found: Mapping[str, Rubric], key: str) -> Sequence[str]:
+    """Names of the values that a rubric asks for; all are there where the rubric itself is missing, which is told."""
+    return tuple(found[key].fields) if key in found else ()
 
 
 def _wrong_memories(own: BaseModel, offers: Offers) -> Iterator[Problem]:

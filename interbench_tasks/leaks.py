@@ -4,6 +4,10 @@ A mere mention is none: `the angle of 42 degrees in the picture`, `you wrote 42`
 detector knows nothing of which answer is the right one, so it is tried with a wrong one too (the placebo): a rate of
 leaks means what it is above the rate of those.
 
+On 452 sections of real feedback that a reader labelled (105 leaks) its precision is 89.0% (95% interval 79.8 to 94.3)
+and its recall 61.9% (52.4 to 70.6); on the 94 of them (23 leaks) that no rule was made with, 81.2% (57.0 to 93.4) and
+56.5% (36.8 to 74.4). What it misses most is said in passing: `so 42 boxes are enough`, `this leaves exactly two`.
+
 It reads English; of other languages only what `answers` reads, e.g. `Antwort: C`.
 """
 
@@ -36,11 +40,13 @@ MOST_CHARACTERS = 20_000
 
 _STRONG = re.compile(
     r"\b(?:correct|right|true|actual|final|proper|expected|desired|required|resulting)\s"
-    r"(?:\w[\w'-]*\s){0,6}?(?:is|are|=|equals?|be|:)\s?:?"
-    r"|\b(?:answer|solution|result)\b(?:\s\w[\w'-]*){0,6}?\s?(?:is|are|=|equals?|be|:)\s?:?"
+    r"(?:\w[\w'-]*\s){0,6}?(?:(?:is|are|equals?|be)\b|[=:])\s?:?"
+    r"|\b(?:answer|solution|result)\b(?:\s\w[\w'-]*){0,6}?\s?(?:\b(?:is|are|equals?|be)\b|[=:])\s?:?"
     r"|\b(?:must|should|has\sto|have\sto|ought\sto|can\sonly|could\sonly)\s(?:\w+ly\s)?(?:be|equal|give|come\sto)\b"
     r"|\b(?:choose|select|pick|mark|go\swith|match(?:es|ing)?|corresponds?\sto|points?\sto|leads?\s(?:\w+\s)?to)\s"
     r"(?:the\s)?(?:option|answer|choice|letter)\b"
+    r"|\b(?:match(?:es|ing)?|corresponds?\sto|belongs?\s(?:in|to)|identif(?:y|ies|ying)|labell?ed)\s(?:the\s|as\s)?"
+    r"(?:[a-z]\w*\s){0,4}(?=[(\[]?(?-i:[A-Z])[)\]]?(?![\w'$]))"
     r"|\b(?:is|are|be|=)\s(?=[^.;:!?\n]{1,60}(?:,?\snot\b|\sinstead\b|\srather\sthan\b))"
     r"|\b(?:thus|hence|therefore|so|consequently|conclusion|in\stotal|altogether)\b[^.;!?\n]{0,120}?(?:\b(?:is|are|equals?|be)\b|=)",
     re.IGNORECASE,
@@ -48,7 +54,7 @@ _STRONG = re.compile(
 """What announces an answer, whether or not it stood somewhere before."""
 _WEAK = re.compile(
     r"=|≈|\b(?:is|are|so|thus|therefore|hence|giving|gives?|given\sby|yields?|yielding|results?\sin|leads?\sto|leading\sto"
-    r"|obtain(?:s|ed|ing)?|get(?:s|ting)?|arrives?\sat|equals?|comes?\sto|exactly|total\sof)\b",
+    r"|obtain(?:s|ed|ing)?|get(?:s|ting)?|arrives?\sat|equals?|comes?\sto|exactly|total\sof|i\.e)\b",
     re.IGNORECASE,
 )
 """What may announce a value that stood nowhere before."""
@@ -83,12 +89,18 @@ _RULED_OUT = re.compile(
 _NEW_CLAUSE = re.compile(r"[;:!?\n]|\.\s|\b(?:but|however|whereas|while|although|though)\b", re.IGNORECASE)
 _MODAL = re.compile(r"\b(?:can(?:not|'t|\snot)|could(?:n't)?|might|may|(?:would|should|is|wo)n't)\b", re.IGNORECASE)
 _IS_THE_ANSWER = re.compile(
-    r"\s(?:is|are|was)\s(?:the\s)?(?:only\s)?(?:correct|right|proper|final|true)\b|\bonly\s(?P<only>[^.;:!?\n]{1,60}?)\s"
+    r"\s(?:is|are|was)\s(?:(?:in\sfact|indeed|actually),?\s)?(?:the\s)?(?:only\s)?(?:correct|right|proper|final|true)\b"
+    r"|\s(?:is|are|was)\s(?:(?:in\sfact|indeed|actually),?\s)?the\sonly\s(?:valid|possible|suitable)\b|\bonly\s(?P<only>[^.;:!?\n]{1,60}?)\s"
     r"(?:fits|matches|works|remains|is\sleft|is\spossible|satisfies)\b",
     re.IGNORECASE,
 )
 """`The owl is the correct answer`, `only C fits`: the answer stands before what announces it."""
+_CALLED_CORRECT = re.compile(r"\bthe\s(?:correct|true|actual)\s", re.IGNORECASE)
+_NOUNS_OF_IT = re.compile(r"(?:(?!(?:is|are|was|were|be|should|must|can|would|if|whether)\s)[a-z][\w'-]*\s){0,3}[(\s]*")
+"""`the correct perimeter of 18 cm`, `instead of the correct 42`: what stands between `correct` and the answer."""
+_COPULA = re.compile(r"\W*(?:is|are|was|were|be|should|must|can|would|if|whether)\b", re.IGNORECASE)
 _CLAUSE_LENGTH = 300
+_CALLED_LENGTH = 80
 _MOST_MATCHES = 100
 
 
@@ -150,11 +162,26 @@ def _answer_from(answer: str, options: Mapping[str, str], known: Sequence[str]) 
     read = options_from(options) if options else None
     text = canonical_of_plain(plain_text(options.get(answer, answer)))
     value = _only_number(text)
-    seen = "\n".join(canonical_of_plain(plain_text(shown[-MOST_CHARACTERS:])) for shown in known)
+    seen = _without_options(
+        "\n".join(canonical_of_plain(plain_text(shown[-MOST_CHARACTERS:])) for shown in known), options
+    )
     stood = value in {number for number, _ in _numbers(seen)} if value is not None else _holds(seen, text)
     return _Answer(
-        key=answer if answer in options else None, options=read, text=text, value=value, is_known=bool(options) or stood
+        key=answer if answer in options else None,
+        options=read,
+        text=text,
+        value=value,
+        is_known=stood or (bool(options) and value is None),
     )
+
+
+def _without_options(seen: str, options: Mapping[str, str]) -> str:
+    """What was said beside the list of options, each of which stands in the question once."""
+    for text in options.values():
+        wanted = canonical_of_plain(plain_text(text))
+        if wanted:
+            seen = re.sub(rf"(?<!\w){re.escape(wanted)}(?!\w)", " ", seen, count=1)
+    return seen
 
 
 _BOX = re.compile(f"{BOX_OPEN}([^{BOX_OPEN}{BOX_CLOSE}]{{1,200}}){BOX_CLOSE}")
@@ -208,7 +235,8 @@ def _last_clause(before: str) -> str:
 def _stated_in_sentence(sentence: str, answer: _Answer) -> bool:
     if sentence.endswith("?"):
         return False
-    return _named(sentence, answer) or _called_right(sentence, answer) or _announced(sentence, answer)
+    found = (_named, _called_right, _called_correct, _announced)
+    return any(reads(sentence, answer) for reads in found)
 
 
 def _named(sentence: str, answer: _Answer) -> bool:
@@ -226,6 +254,29 @@ def _called_right(sentence: str, answer: _Answer) -> bool:
         if not _is_hedged(subject) and _ends_with(subject, answer):
             return True
     return False
+
+
+def _called_correct(sentence: str, answer: _Answer) -> bool:
+    """`the correct 42`, without a verb between; also behind `instead of`, since it is called correct all the same."""
+    for match in _first(_CALLED_CORRECT.finditer(sentence)):
+        rest = _CLAUSE_END.split(sentence[match.end() : match.end() + _CALLED_LENGTH], maxsplit=1)[0]
+        behind = rest[nouns.end() :] if (nouns := _NOUNS_OF_IT.match(rest)) else rest
+        if any(_begins_with(text, answer) for text in (rest, behind)):
+            return True
+    return False
+
+
+def _begins_with(text: str, answer: _Answer) -> bool:
+    """Whether a text begins with the answer, or with its letter, perhaps behind `x =`."""
+    if _COPULA.match(text):
+        return False  # a sentence of its own, which may be hedged
+    canonical = canonical_of_plain(text)
+    if answer.value is not None:
+        numbers = list(_numbers(canonical))
+        return bool(numbers) and numbers[0][0] == answer.value and numbers[0][1] <= 8
+    if answer.key is not None and re.match(rf"[\W_]*{re.escape(answer.key)}(?![\w'])", text):
+        return True
+    return len(answer.text) > 1 and canonical.startswith(answer.text)
 
 
 def _announced(sentence: str, answer: _Answer) -> bool:

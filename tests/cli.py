@@ -37,8 +37,12 @@ def run(*command: str | Path, cwd: Path | None = None, timeout_s: float = 300, *
     try:
         output, _ = process.communicate(timeout=timeout_s)
     except BaseException:  # Ctrl-C too: ranks that wait for each other must not outlive the test
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.terminate()  # torch's launcher then ends its ranks, which are in sessions of their own
+        try:
+            process.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         raise
     return Finished(process.returncode, output)
 

@@ -123,6 +123,22 @@ def test_each_difference_is_one_sentence_that_says_what_it_is_in_which_run(chang
     assert told(run("a"), run("b", **changes)) == [sentence]
 
 
+def test_settings_of_a_provider_that_a_run_does_not_have_are_told_with_its_model_only():
+    several = run("b")
+    models = {"receiver": {"name": "b"}, "provider@gpt-4.1": {"name": "x"}, "provider@q": {"name": "y"}}
+    generation = {"receiver": {"temperature": 0.0}} | {
+        f"provider@{label}": {"temperature": 0.0} for label in ("gpt-4.1", "q")
+    }
+    several = replace(several, manifest={**several.manifest, "models": models, "generation": generation})
+    [sentence] = told(run("a"), several)
+    assert sentence.startswith("the runs differ in providers: ")
+    other = replace(several, manifest={**several.manifest, "run_id": "other"})
+    assert told(several, other) == []
+    warmer = generation | {"provider@gpt-4.1": {"temperature": 1.0}}
+    [sentence] = told(several, replace(other, manifest={**other.manifest, "generation": warmer}))
+    assert "generation settings provider@gpt-4.1.temperature" in sentence
+
+
 def test_what_moves_no_score_is_not_told():
     assert (
         told(run("a"), run("b", options__engine={"max_wait_s": 9}, options__max_failed_share=1, yaml="x", packages={}))

@@ -14,6 +14,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.report.comparison import as_json, grids_from
+from interbench_tasks.runs.comparable import labels_in
 from interbench_tasks.runs.compare import DEFAULT_METRICS, compared, comparisons_from
 from interbench_tasks.runs.folder import MANIFEST, read_json, write_json
 from interbench_tasks.runs.score import run_from_folder
@@ -225,6 +227,71 @@ def test_metrics_are_chosen_by_name_or_glob_and_a_misspelt_one_is_told():
 def test_another_protocols_runs_are_compared_by_their_headline():
     runs = [run_of(name, [episode(i, recall=1, precision=0) for i in range(3)]) for name in "ab"]
     assert [pair.metric for pair in compared(runs).pairs] == ["recall"]
+
+
+# --- providers of one label ---------------------------------------------------------------------------------------
+
+RATES = {"accuracy": 1, "correction_rate.detail@p": 1, "correction_rate.detail@q": 0, "same_answer_rate.d@p-d@q": 1}
+
+
+def taught_by(name, *, metrics=RATES, **providers):
+    """A run whose providers are these models; their keys are labels."""
+    models = {"receiver": {"name": name}} | {
+        f"provider@{label}" if label != "single" else "provider": {"name": model} for label, model in providers.items()
+    }
+    summaries = [{**episode(number), "own": dict(metrics)} for number in range(3)]
+    run = run_of(name, summaries)
+    return replace(run, manifest={**run.manifest, "models": models})
+
+
+def test_a_label_that_is_two_models_is_not_paired_and_the_table_names_both():
+    runs = [taught_by("a", p="gpt", q="flash"), taught_by("b", p="gpt", q="claude")]
+    comparison = compared(runs, ["*"])
+    assert [pair.metric for pair in comparison.pairs] == ["accuracy", "correction_rate.detail@p"]
+    why = "provider 'q' is flash in a and claude in b (--pair-labels pairs them nevertheless)"
+    assert comparison.unpaired == {"correction_rate.detail@q": why, "same_answer_rate.d@p-d@q": why}
+    (grid,) = grids_from(comparison)[1:]
+    assert grid.title.endswith("; provider 'q' is flash in A, claude in B (not paired)")
+    assert as_json(comparison)["overlaps"][0]["other_providers"] == [
+        {"label": "q", "first": "flash", "second": "claude", "paired": False}
+    ]
+    assert comparison.own["a"].keys() == RATES.keys(), "each run's own values are there"
+
+
+def test_labels_are_paired_where_it_is_asked_for_and_the_table_names_both():
+    runs = [taught_by("a", p="gpt", q="flash"), taught_by("b", p="gpt", q="claude")]
+    [comparison], _ = comparisons_from(runs, ["*"], pair_labels=True)
+    assert {pair.metric for pair in comparison.pairs} == RATES.keys()
+    assert grids_from(comparison)[1].title.endswith("; provider 'q' is flash in A, claude in B")
+
+
+def test_only_the_pairs_in_which_a_label_is_two_models_are_refused():
+    runs = [taught_by(name, p="gpt", q=model) for name, model in (("a", "x"), ("b", "y"), ("c", "x"))]
+    comparison = compared(runs, ["correction_rate.*"])
+    assert [(pair.first.run, pair.second.run) for pair in comparison.pairs if pair.metric.endswith("@q")] == [
+        ("a", "c")
+    ]
+    assert comparison.unpaired == {}
+    assert [("not paired" in grid.title) for grid in grids_from(comparison)[1:]] == [True, False, True]
+
+
+def test_single_providers_that_differ_are_paired_and_named():
+    metrics = {"accuracy": 1, "correction_rate.detail": 1}
+    comparison = compared([taught_by("a", metrics=metrics, single="gpt"), taught_by("b", metrics=metrics, single="o3")])
+    assert {pair.metric for pair in comparison.pairs} == metrics.keys()
+    assert grids_from(comparison)[1].title.endswith("; the provider is gpt in A, o3 in B")
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "found"),
+    [
+        ("correction_rate.detail@gpt-4o", ["gpt", "gpt-4o", ""], ["gpt-4o"]),
+        ("same_answer_rate.detail@p-detail@q", ["q", "p"], ["q", "p"]),
+        ("accuracy", ["accuracy", ""], []),
+    ],
+)
+def test_a_metrics_labels_are_read_from_its_name(metric, labels, found):
+    assert labels_in(metric, labels) == found
 
 
 # --- several tasks ------------------------------------------------------------------------------------------------

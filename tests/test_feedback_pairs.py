@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 
 import pytest
 
-from interbench_tasks.protocols.feedback_pairs import plan_from, ring_from, sampled
+from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from, ring_from, sampled
+from interbench_tasks.records import Message, PictureRef
 
 
-def fact(doc_id, *, right=False, test=("",), category="c", cluster=None, repeat=0, told="detail"):
+def fact(doc_id, *, right=False, test=("",), category="c", cluster=None, repeat=0, told="detail", alike=()):
     given = {told: {label: {"text": f"for {doc_id} by {label}", "source": str(doc_id)} for label in test}}
     return {
         "doc_id": doc_id,
         "repeat": repeat,
         "category": category,
         "cluster": cluster,
+        "alike": list(alike),
         "right": right,
         "test": [] if right else list(test),
         "given": {} if right or not told else given,
@@ -120,10 +123,10 @@ def test_one_episode_more_changes_the_partner_of_one_other_only():
 
 
 def test_a_ring_leads_back_to_its_start():
-    ring = ring_from(dict.fromkeys([(doc, 0) for doc in range(5)]), "seed")
+    ring = ring_from(dict.fromkeys([(doc, 0) for doc in range(5)], frozenset()), "seed")
     key, seen = (0, 0), []
     for _ in range(5):
-        [key] = ring.partners(key, None, 1)
+        [key] = ring.partners(key, frozenset(), 1)
         seen.append(key)
     assert sorted(seen) == [(doc, 0) for doc in range(5)]
 
@@ -133,3 +136,55 @@ def test_nobody_borrows_within_its_cluster():
     assert all(int(source) // 3 != key[0] // 3 for key, found in borrowed.items() for source in found)
     assert all(len(set(found)) == 3 for found in borrowed.values())
     assert sources(plan([fact(doc, cluster="one") for doc in range(3)])) == {(doc, 0): [] for doc in range(3)}
+
+
+def test_nobody_borrows_from_a_twin_however_many_there_are():
+    facts = [fact(doc, alike=[f"text {doc % 5}"]) for doc in range(15)]
+    for seed in range(20):
+        borrowed = sources(plan(facts, max_rounds=2, seed=seed))
+        assert all(int(source) % 5 != key[0] % 5 for key, found in borrowed.items() for source in found)
+    assert plan(facts) == plan(random.Random(1).sample(facts, len(facts)))
+    assert sources(plan([fact(doc, alike=["same"]) for doc in range(3)])) == {(doc, 0): [] for doc in range(3)}
+
+
+def test_a_flip_borrows_from_no_twin_either():
+    facts = [fact(0, right=True, alike=["one"]), fact(1, alike=["one"]), fact(2, alike=["two"])]
+    assert all(sources(plan(facts, flip_sample=1, seed=seed))[(0, 0)] == ["2"] for seed in range(10))
+
+
+def shown(*content, target="5", options=()):
+    return set(likenesses(Message(role="user", content=content), target, dict(options)))
+
+
+def picture(digest):
+    return PictureRef(digest=digest, width=1, height=1, mime="image/png")
+
+
+def test_twins_are_those_that_are_shown_alike_or_have_words_and_free_form_answer_in_common():
+    assert shown("How many?") & shown("How many?", target="6")
+    assert shown("How many?", picture("a")) & shown("How many?", picture("b"))
+    assert not shown("How many?", picture("a")) & shown("How many?", picture("b"), target="6")
+    assert not shown("How many?") & shown("How many dogs?")
+    assert not shown("ab", "c") & shown("a", "bc", target="6")
+    letters = {"A": "1", "B": "2"}.items()
+    assert shown("Which?", picture("a"), target="A", options=letters) & shown(
+        "Which?", picture("a"), target="B", options=letters
+    )
+    assert not shown("Which?", picture("a"), target="A", options=letters) & shown(
+        "Which?", picture("b"), target="A", options=letters
+    )
+
+
+def test_mathverses_twins_lend_each_other_nothing(shared_data):
+    rows = json.loads((shared_data / "mathverse/testmini_text_only.json").read_text(encoding="utf-8"))
+    free = [row for row in rows if row["question_type"] != "multi-choice"]
+    texts = Counter(row["question"] for row in rows)
+    assert sum(count == 2 for count in texts.values()) == 8
+    facts = [
+        fact(number, category="free", cluster=row["problem_index"],
+             alike=likenesses(Message(role="user", content=(row["query_wo"],)), row["answer"], {}))
+        for number, row in enumerate(free)
+    ]  # fmt: skip
+    for seed in range(5):
+        for key, [source] in sources(plan(facts, seed=seed)).items():
+            assert free[int(source)]["question"] != free[key[0]]["question"]

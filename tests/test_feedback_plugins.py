@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from interbench_tasks import Message, Reply, Turn
+from interbench_tasks.metrics.feedback_names import BORROWING_ARMS, UNWRITTEN_ARMS
 from interbench_tasks.plugins import feedback
 from interbench_tasks.prompts import PromptError
 from interbench_tasks.records import PictureRef
@@ -31,6 +32,14 @@ class FakeProvider:
     async def reply(self, messages):
         self.asked.append(list(messages))
         return self.answer
+
+
+def test_the_metrics_know_which_arms_no_model_writes_and_which_borrow():
+    offered = feedback.interbench_feedback_providers()
+    unwritten = {name for name, plugin in offered.items() if not getattr(plugin, "uses_provider", True)}
+    borrowing = {name for name, plugin in offered.items() if getattr(plugin, "borrows", None) is not None}
+    assert unwritten - borrowing == set(UNWRITTEN_ARMS)
+    assert borrowing == set(BORROWING_ARMS)
 
 
 def wrong_turn(text: str = "I say cat.\nAnswer: A") -> Turn:

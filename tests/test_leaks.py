@@ -90,6 +90,47 @@ def test_every_other_option_ruled_out_is_a_leak(text, leaks):
     assert (found(text) == "ruled_out") is leaks
 
 
+@pytest.mark.parametrize(
+    ("text", "leaks"),
+    [
+        ("Your total contradicts the correct 42.", True),
+        ("You found 45 instead of the correct value 42.", True),
+        ("It does not match the correct perimeter of 42 cm.", True),
+        ("You overlook the actual solution (x = 42).", True),
+        ("Use the correct formula, and add 42.", False),
+        ("Find the correct number of sides before you take 42 of them.", False),
+        ("Check whether the correct answer is 42.", False),
+        ("The correct figure has 6 rows of 7 dots, and not 42 columns.", False),
+    ],
+)
+def test_what_is_called_correct_is_given_away_without_a_verb_too(text, leaks):
+    assert (found(text, "42", {}, known=("How long?", "I get 45."), wrong="45") is not None) is leaks
+
+
+@pytest.mark.parametrize(
+    ("text", "leaks"),
+    [
+        ("Map B is in fact the only valid map.", True),
+        ("That fails: the lamp belongs in corner B.", True),
+        ("Both corners meet, matching card B, not A.", True),
+        ("That is the figure labelled B.", True),
+        ("Matching B with A takes two steps.", False),
+        ("You say that it matches picture B.", False),
+        ("Map B has one of the valid shapes.", False),
+    ],
+)
+def test_an_option_that_is_pointed_at_is_given_away(text, leaks):
+    assert (found(text) is not None) is leaks
+
+
+def test_an_option_s_value_that_is_worked_out_is_given_away_unless_it_stood_there():
+    question = "How long? A. 30 B. 42 C. 45 D. 60"
+    text = "Add both sides, which gives 42."
+    assert found(text, options=NUMBERS, known=(question, "I get 30.")) == "stated"
+    assert found(text, options=NUMBERS, known=(question, "One side is 42, so I get 30.")) is None
+    assert found(text, "C", NUMBERS, known=(question, "I get 30.")) is None
+
+
 def test_without_its_own_wrong_answer_that_one_has_to_be_ruled_out_too():
     assert found("It is neither C nor D.", wrong=None) is None
     assert found("It is neither A, C nor D.", wrong=None) == "ruled_out"

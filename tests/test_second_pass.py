@@ -8,9 +8,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
 from interbench_tasks import hookimpl
 from interbench_tasks.backends.simulated import SimulatedBackend
+from interbench_tasks.cli import app
 from interbench_tasks.config import task_options_from
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.record_json import line_from_record
@@ -248,8 +250,8 @@ def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfin
             return await super().reply(call)
 
     receiver = Counting(accuracy=0.4, invalid=0)
-    before = play(plan_of(tmp_path), receiver=receiver)[0].report.n_finished
-    assert before > N
+    report = play(plan_of(tmp_path), receiver=receiver)[0].report
+    assert (report.n_finished, report.n_failed, report.n_skipped) == (N, 0, 0), "who is played on is counted once"
     (tmp_path / "two").mkdir()
     plan = plan_of(tmp_path / "two")
     ended = []
@@ -261,10 +263,78 @@ def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfin
     played, records = play(plan)
     assert {record.passes for record in records} == {1}
     assert {record.status for record in records} == {"finished"}
+    assert (played.report.n_finished, played.report.n_skipped) == (N, 0)
     assert played.errors["the budget is used up"] == played.n_second_pass
     n_flip, flip_rate, drawn = drawn_of(records, plan.folder)
     assert (n_flip["value"], n_flip["unscored"], flip_rate, len(drawn)) == (0, 5, None, 5)
     assert score_folder(plan.folder, OFFERS)["finished"] is False
+
+
+def killed(source, folder, *, keep):
+    """The folder of a run that was killed: the records in `keep`, of the first pass where they say so; no plan."""
+    own = RunFolder(folder)
+    for record in read_records(source):
+        if kept := keep(record):
+            own.append(kept)
+    own.finish()
+    manifest = read_json(source / MANIFEST)
+    own.write_json(MANIFEST, manifest | {"second_pass": {"n_episodes": None}})
+    return folder
+
+
+def first_pass_of(record):
+    """The record as it was before the second pass."""
+    if record.passes == 1:
+        return record
+    right = record.turns[0].judgement.correct
+    own = [turn for turn in record.turns if (not right and not turn.branch.startswith("mismatched")) or turn.index == 0]
+    ends = tuple(end for end in record.ends if not right and not end.branch.startswith("mismatched"))
+    return replace(record, turns=tuple(own), ends=ends, passes=1, stop_reason="right" if right else record.stop_reason)
+
+
+def test_a_run_killed_before_its_second_pass_says_which_metrics_are_missing_and_why(tmp_path):
+    play(plan_of(tmp_path))
+    folder = killed(tmp_path / "run", tmp_path / "killed", keep=first_pass_of)
+    scored = score_folder(folder, OFFERS)
+    why = "the run was stopped before its second pass, which plays what this needs"
+    whole = score_folder(tmp_path / "run", OFFERS)
+    assert "lacking" not in whole
+    absent = {name for name, told in scored["lacking"].items() if told == f"absent: {why}"}
+    assert absent >= whole["metrics"].keys() - scored["metrics"].keys()
+    assert {
+        "flip_rate.detail@a",
+        "discrimination.simple@b",
+        "net_content_effect@a",
+        "repeat_rate.mismatched@b",
+    } < absent
+    assert scored["lacking"]["n_flip@a"] == f"incomplete: {why}"
+    assert not [name for name in scored["lacking"] if name in ("accuracy", "net_bit_effect@a", "repeat_rate.reask@a")]
+    done = CliRunner().invoke(app, ["score", str(folder)])
+    told = " ".join(done.output.split())
+    assert "UNFINISHED: not every episode was played to its end." in told
+    assert f"absent, because {why}: correction_rate.mismatched@a, " in told
+    assert f"incomplete, because {why}: accuracy_after.mismatched@a, " in told
+
+
+def test_a_run_killed_in_its_second_pass_says_that_nobody_knows_how_much_is_missing(tmp_path):
+    play(plan_of(tmp_path))
+    folder = killed(tmp_path / "run", tmp_path / "killed", keep=lambda r: r if r.doc_id < N // 2 else first_pass_of(r))
+    lacking = score_folder(folder, OFFERS)["lacking"]
+    played_on = sum(record.passes == 2 for record in read_records(folder))
+    told = f"the run was stopped in its second pass, when {played_on} of an unknown number of episodes were played on"
+    assert {why.partition(": ")[2] for why in lacking.values()} == {told}
+    manifest = read_json(folder / MANIFEST)
+    write_json(folder / MANIFEST, manifest | {"second_pass": {"n_episodes": 30}})
+    lacking = score_folder(folder, OFFERS)["lacking"]
+    assert all(f"when {played_on} of 30 episodes were played on" in why for why in lacking.values())
+
+
+def test_a_run_without_a_second_pass_lacks_only_episodes(tmp_path):
+    play(plan_of(tmp_path, arms=["detail", "simple"], flip_sample=0))
+    manifest = read_json(tmp_path / "run" / MANIFEST)
+    write_json(tmp_path / "run" / MANIFEST, manifest | {"data": manifest["data"] | {"n_episodes": N + 1}})
+    scored = score_folder(tmp_path / "run", OFFERS)
+    assert (scored["finished"], "lacking" in scored) == (False, False)
 
 
 def test_a_run_without_controls_has_one_pass(tmp_path):

@@ -66,7 +66,7 @@ def test_it_feels_that_turns_are_cut(tmp_path):
     """It remembers all that it is shown, so what a memory or a limit hides is gone."""
     rows = [row("talk", 6, 6)]
     memories = ["none", "recent_turns", ["recent_turns", "note_taking"]]
-    records, table = run(tmp_path, rows, receiver=SimulatedBackend(accuracy=1), memories=memories, recent_turns=2)
+    _, table = run(tmp_path, rows, receiver=SimulatedBackend(accuracy=1), memories=memories, recent_turns=2)
     assert table["score.MR.none"].value == 5
     assert table["score.MR.recent_turns"].value == pytest.approx(5 * 2 / 6)
     assert table["score.MR.recent_turns+note_taking"].value == 5

@@ -276,7 +276,9 @@ def test_a_comparison_as_csv_has_each_runs_value_on_common_and_on_all_episodes()
 
 def test_a_comparison_as_json_holds_everything():
     content = json.loads(json.dumps(as_json(two_runs()), allow_nan=False))
-    assert content["overlaps"] == [{"first": "a", "second": "b", "n_common": 3, "n_only_first": 1, "n_only_second": 0}]
+    assert content["overlaps"] == [
+        {"first": "a", "second": "b", "n_common": 3, "n_only_first": 1, "n_only_second": 0, "other_providers": []}
+    ]
     [pair] = content["pairs"]
     assert (pair["difference"]["n"], pair["first"]["n_not_there"]) == (3, 1)
     assert pair["first"]["value"]["method"] == "wilson"

@@ -13,6 +13,7 @@ from interbench_tasks.answers.notation import named_from, notation
 from interbench_tasks.answers.numbers import only_quantity
 from interbench_tasks.answers.plain import boxes, canonical, plain_text, wide_to_plain
 from interbench_tasks.answers.quantities import quantity_from, same_quantity
+from interbench_tasks.answers.short_replies import is_statement
 from interbench_tasks.errors import DataError
 from interbench_tasks.expressions import ExpressionPool, Outcome
 from interbench_tasks.reasoning import without_reasoning
@@ -39,6 +40,9 @@ class ChoiceOrMathVerifier:
     or a value that exactly one option has. A target of several letters (`C` and `D` on a line each) is right only
     where the reply names exactly that set. A target that is no option at all is compared with the text of the chosen
     option, else with what the reply says. Without options: by value (see `comparing.same_value`).
+
+    A reply that is one short sentence without a value, such as `Nothing here settles it.`, is unreadable, unless it is
+    the target word for word.
 
     A comparison that took too long, or failed, is not equal, and `extraction.method` says so.
     """
@@ -141,10 +145,13 @@ def _by_value(extraction: Extraction, target: str) -> Judging:
     if extraction.answer is None:
         return Judgement(extraction=extraction, correct=False)
     same = yield from same_value(extraction.answer, target)
-    if not same.equal and same.problem is None and quantity_from(_value_of(target)) is not None:
+    statement = extraction.method == "short" and is_statement(extraction.answer)
+    if not same.equal and same.problem is None and not statement and quantity_from(_value_of(target)) is not None:
         inside = value_in_words(extraction.answer)
         if inside is not None and inside.answer is not None:
             same = yield from _same_number(inside, target)
+    if not same.equal and statement:
+        return Judgement(extraction=Extraction(answer=None, method="none"), correct=False)
     return Judgement(extraction=_noted(extraction, same), correct=same.equal)
 
 

@@ -204,6 +204,7 @@ REFUSED = any_of(
     r"(?:see|view|read|tell|determine|identify|answer|analy[sz]e|provide|help|assist|make out|access|interpret|say|know"
     r"|assess|find|recogni[sz]e|display|process|be determined|comply|complete|discern|evaluate|choose|decide)",
     rf"{START}(?:unable|sorry){END}|don't know|do not know|not sure|no idea|insufficient information",
+    r"\bno\s(?:entiendo|puedo|veo|sé)\b|\bje\sne\s(?:peux|vois|sais|comprends)\b|\bich\s(?:kann|weiß|sehe)\b[^.\n]{0,60}\bnicht\b",
     "not enough information|无法|無法|不能|抱歉|对不起|對不起|不知道|できません|わかりません|申し訳|죄송|알 수 없",
 )
 """What makes a reply, or a sentence, one that does not answer."""

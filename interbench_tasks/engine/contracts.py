@@ -59,6 +59,7 @@ class EngineReport:
     """What one run did."""
 
     n_finished: int
+    """Episodes whose record says `finished`; one that was played on is counted once."""
     n_failed: int
     """Episodes whose record says `failed`, those that could not be made included."""
     n_skipped: int

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Never
 
 from tqdm import tqdm
@@ -20,27 +21,44 @@ EVERY_S_IN_A_LOG = 10.0
 class Counts:
     """What happened so far."""
 
-    finished: int = 0
-    failed: int = 0
-    skipped: int = 0
+    played_on: int = 0
+    """Episodes that have a second record, because they were played on; they are counted once in all the others."""
     calls: int = 0
     failed_calls: int = 0
     ledger_hits: int = 0
     shared_calls: int = 0
+    _status: dict[tuple[int, int], str] = field(default_factory=dict)
+    """(doc_id, repeat) -> what the last record of the episode says."""
+    _of_status: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def finished(self) -> int:
+        """Episodes whose last record says `finished`."""
+        return self._of_status["finished"]
+
+    @property
+    def failed(self) -> int:
+        """Likewise `failed`."""
+        return self._of_status["failed"]
+
+    @property
+    def skipped(self) -> int:
+        """Likewise `skipped`."""
+        return self._of_status["skipped"]
 
     @property
     def episodes(self) -> int:
         """Episodes that have their record."""
-        return self.finished + self.failed + self.skipped
+        return len(self._status)
 
     def count_record(self, record: EpisodeRecord) -> None:
-        """One more episode has its record."""
-        if record.status == "finished":
-            self.finished += 1
-        elif record.status == "failed":
-            self.failed += 1
-        else:
-            self.skipped += 1
+        """One more episode has its record, or another one instead of its first."""
+        key = (record.doc_id, record.repeat)
+        if key in self._status:
+            self.played_on += 1
+            self._of_status[self._status[key]] -= 1
+        self._status[key] = record.status
+        self._of_status[record.status] += 1
 
     def count_call(self, reply: Reply) -> None:
         """One more call was really made."""
@@ -85,6 +103,8 @@ class Progress:
         counts = self._counts
         rate = counts.calls / max(time.monotonic() - self._started, 1e-9)
         text = f"{counts.calls} calls, {rate:.1f} calls/s, {counts.failed} failed"
+        if counts.played_on:
+            text += f", {counts.played_on} played on"
         if counts.failed_calls:
             text += f", {counts.failed_calls} calls failed"
         bar.n = counts.episodes

@@ -97,7 +97,8 @@ def _floor(summary: Mapping[str, Any], case: Case, max_rounds: int) -> Share | N
     if n_options < 2:
         return None  # free-form: nothing to rule out
     value = min(1.0, max_rounds / (n_options - 1))
-    return Share(low=value, high=value, scored=case.standing == "test")
+    in_test = case.standing == "test"
+    return Share(low=value, high=value, scored=in_test, may_be_out=not in_test)
 
 
 def _leak(case: Case, arm: str, what: str) -> Share | None:

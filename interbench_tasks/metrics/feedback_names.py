@@ -6,6 +6,7 @@ provider a metric has its plain name; with several, whatever depends on a provid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,8 +18,13 @@ COUNTS = ("n", "n_negative", "n_test", "n_invalid", "n_failed")
 """The metrics that are counts of episodes; with several providers `n_test` is one a provider."""
 CONTROL_ARMS = ("reask", "mismatched")
 """Arms that are a placebo of another one."""
+BORROWING_ARMS = ("mismatched",)
+"""Arms whose feedback was written for another episode: those whose plugin `borrows`, as a test checks."""
 UNWRITTEN_ARMS = ("simple", "reask")
-"""Arms that no model writes: the same for every provider, and nothing to leak."""
+"""Arms that no model writes: the same for every provider, and nothing to leak; those whose plugin says `uses_provider =
+False`, as a test checks. A record tells it only of a branch that was played, but names follow from the options alone,
+and bounds need it of what was never started. An arm of a stranger's plugin counts as written, which is never wrong: its
+leak rates stay absent, because the guard looked at nothing."""
 NET_EFFECTS: Mapping[str, tuple[str, str]] = {
     "net_content_effect": ("detail", "mismatched"),
     "net_bit_effect": ("simple", "reask"),
@@ -26,7 +32,7 @@ NET_EFFECTS: Mapping[str, tuple[str, str]] = {
 """Metric -> an arm and its placebo; the one to look at first stands first."""
 
 MAX_HEADLINE_ROWS = 25
-"""Rows in the harness's table, siblings included."""
+"""Rows in the harness's table, siblings included, and `n`, which is always there (as `N`)."""
 ROWS_OF_A_RATE = 5
 """The rate and its siblings .ci95_low, .ci95_high, .n, .unscored; a count has no siblings."""
 
@@ -105,9 +111,9 @@ class Lineup:
         return {name: pair for name, pair in NET_EFFECTS.items() if set(pair) <= set(self.arms)}
 
     @property
-    def may_leave_out(self) -> bool:
-        """Whether an arm of a test episode may be left out on purpose: its feedback leaks, or nobody lends any."""
-        return self.rewrites or "mismatched" in self.arms
+    def borrowing_arms(self) -> tuple[str, ...]:
+        """The arms that tell what was written for another episode; left out where nobody lends any."""
+        return tuple(arm for arm in self.arms if arm in BORROWING_ARMS)
 
     @property
     def guarded_arms(self) -> tuple[str, ...]:
@@ -170,6 +176,14 @@ class Lineup:
             names += [f"{kind}.{arm}{at(label)}" for label in self.labels for arm in self.guarded_arms]
         return names
 
+    def is_of_second_pass(self, name: str) -> bool:
+        """Whether only a second pass can give a metric: it is of flips, or of an arm that borrows."""
+        plain = name.partition("@")[0]
+        if plain.startswith(("flip_rate.", "discrimination.", "n_flip")):
+            return True
+        arms = self.net_effects.get(plain) or re.split(r"[.-]", plain)
+        return any(arm in arms for arm in self.borrowing_arms)
+
     def headline(self) -> list[str]:
         """The metrics for the harness's table: what fits into MAX_HEADLINE_ROWS, by what a reader needs first.
 
@@ -185,17 +199,18 @@ class Lineup:
            accuracy + correction_rate * n_test / n, where nothing is unscored.
         With two arms, 1 and 2 are exactly 25 rows.
 
-        Several providers: `accuracy`, then the first arm's correction rate with each of them, which is the paper's
-        table, #Test of each, and as many other counts as there is room for. `n_negative` and `n_failed` come last: they
-        can be read from `accuracy` (1 - #Neg/n) and its `unscored`.
+        Several providers: `accuracy`, then the first arm's correction rate with each of the first three, which is the
+        paper's table, `n` (the harness has that row in any case), and as many other counts as there is room for, #Test
+        of each first. `n_negative` and `n_failed` come last: they can be read from `accuracy` (1 - #Neg/n) and its
+        `unscored`.
         """
         if not self.several:
             room = (MAX_HEADLINE_ROWS - len(COUNTS)) // ROWS_OF_A_RATE
             return [*self._rates_to_show()[:room], *COUNTS]
         plain = self._plain_arms()
         rates = ["accuracy", *(f"correction_rate.{plain[0]}@{label}" for label in self.labels)]
-        rates = rates[: MAX_HEADLINE_ROWS // ROWS_OF_A_RATE]
-        counts = [*(f"n_test@{label}" for label in self.labels), "n", "n_invalid", "n_negative", "n_failed"]
+        rates = rates[: (MAX_HEADLINE_ROWS - 1) // ROWS_OF_A_RATE]
+        counts = ["n", *(f"n_test@{label}" for label in self.labels), "n_invalid", "n_negative", "n_failed"]
         return rates + counts[: MAX_HEADLINE_ROWS - len(rates) * ROWS_OF_A_RATE]
 
     def _plain_arms(self) -> list[str]:

@@ -17,7 +17,7 @@ With several providers an episode stands somewhere with each of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from interbench_tasks.metrics.feedback_names import Lineup
@@ -38,9 +38,12 @@ class ArmOutcome:
     """The round whose call failed, from 1; None where the arm was played to its end."""
     left_out: bool = False
     """Not played on purpose, see LEFT_OUT; then nothing has failed."""
+    may_be_left_out: bool = False
+    """Of an arm that has failed: whether it could have ended in LEFT_OUT (`may_still_be_left_out`)."""
 
 
 NOTHING_KNOWN = ArmOutcome(solved_in=None, failed_in=1)
+"""Of an episode that may be outside the test set: that hides more than what became of the arm."""
 NOT_PLAYED = ArmOutcome(solved_in=None, failed_in=None, left_out=True)
 
 
@@ -72,7 +75,7 @@ def case_from_summary(summary: Mapping[str, Any], lineup: Lineup, label: str) ->
             arms[arm] = branch
     outcomes = {}
     if standing == "test":
-        outcomes = {arm: outcome_from_branch(arms.get(arm), lineup.max_rounds) for arm in lineup.arms}
+        outcomes = {arm: outcome_from_branch(arms.get(arm), arm, lineup) for arm in lineup.arms}
     elif standing in ("unknown", "failed"):
         outcomes = dict.fromkeys(lineup.arms, NOTHING_KNOWN)
     return Case(standing=standing, arms=arms, outcomes=outcomes, in_flip=in_flip)
@@ -95,13 +98,27 @@ def standing_from_summary(summary: Mapping[str, Any], in_test: bool | None) -> S
     return "test" if in_test else "outside"
 
 
-def outcome_from_branch(branch: Mapping[str, Any] | None, max_rounds: int) -> ArmOutcome:
+def outcome_from_branch(branch: Mapping[str, Any] | None, arm: str, lineup: Lineup) -> ArmOutcome:
     """How an arm went; one that was never started, e.g. in a run that was killed, has failed."""
-    if branch is None:
-        return NOTHING_KNOWN
-    if branch["end"] in LEFT_OUT:
+    if branch is not None and branch["end"] in LEFT_OUT:
         return NOT_PLAYED
-    return outcome_from_rounds(branch["rounds"], max_rounds)
+    outcome = NOTHING_KNOWN if branch is None else outcome_from_rounds(branch["rounds"], lineup.max_rounds)
+    if outcome.failed_in is None:
+        return outcome
+    return replace(outcome, may_be_left_out=may_still_be_left_out(branch, arm, lineup))
+
+
+def may_still_be_left_out(branch: Mapping[str, Any] | None, arm: str, lineup: Lineup) -> bool:
+    """Whether an arm of a test episode could have been left out on purpose, had no call failed.
+
+    An arm that borrows is left out before its first round or not at all. One whose leaking feedback is dropped may be
+    left out in each round for which no feedback was given yet; after the last round's it cannot be.
+    """
+    if arm in lineup.borrowing_arms:
+        return branch is None
+    if not lineup.rewrites or arm not in lineup.guarded_arms:
+        return False
+    return branch is None or len(branch["rounds"]) < lineup.max_rounds
 
 
 def outcome_from_rounds(rounds: Sequence[Mapping[str, Any]], max_rounds: int) -> ArmOutcome:

@@ -12,6 +12,11 @@ What is known to have no part in a metric is absent; what may have one, but a fa
 | ended `no_partner`          | absent                                          | not corrected: keeps round 0    |
 
 A difference is scored where both arms are, and absent where one of them is. `feedback_controls` has the rest.
+
+Left out on purpose is not unscored: it is in no denominator, and widens no bounds. Only where a failed call hides
+whether an arm would have been left out (`ArmOutcome.may_be_left_out`) do the bounds allow for both; where its feedback
+was given already, or the arm is none that can be left out, the episode is in the denominator whatever the call would
+have said.
 """
 
 from __future__ import annotations
@@ -36,14 +41,14 @@ class Share:
     """Largest possible value, if counted; equals `low` where the episode is scored."""
     scored: bool
     """False: a failed call hides the value, or whether the episode is counted at all."""
+    may_be_out: bool = False
+    """Of an unscored one: whether it may be outside the denominator. Told where it matters for the bounds: not where
+    `low` and `high` are the ends of the metric's range, since then to count it moves them at least as far."""
 
 
 YES = Share(low=1, high=1, scored=True)
 NO = Share(low=0, high=0, scored=True)
 OPEN = Share(low=0, high=1, scored=False)
-UNSCORED_NO = Share(low=0, high=0, scored=False)
-"""A round that was played without success, in an arm that failed later: known, but out of the scored rows, so that all
-rounds of an arm have the same denominator."""
 OPEN_DIFFERENCE = Share(low=-1, high=1, scored=False)
 
 
@@ -119,9 +124,14 @@ def _within(outcome: ArmOutcome) -> Share:
 
 
 def _in_round(outcome: ArmOutcome, number: int) -> Share:
-    """Corrected in round `number`, not before."""
+    """Corrected in round `number`, not before.
+
+    A round that was played without success, in an arm that failed later, is known, but out of the scored rows, so that
+    all rounds of an arm have the same denominator.
+    """
     if outcome.failed_in is not None:
-        return OPEN if number >= outcome.failed_in else UNSCORED_NO
+        known = number < outcome.failed_in
+        return Share(low=0, high=0, scored=False, may_be_out=outcome.may_be_left_out) if known else OPEN
     return share_of(outcome.solved_in == number)
 
 
@@ -133,7 +143,12 @@ def _difference(case: Case, one: str, other: str) -> Share | None:
     if any(outcome.left_out for outcome in outcomes):
         return None
     first, second = (_within(outcome) for outcome in outcomes)
-    return Share(low=first.low - second.high, high=first.high - second.low, scored=first.scored and second.scored)
+    return Share(
+        low=first.low - second.high,
+        high=first.high - second.low,
+        scored=first.scored and second.scored,
+        may_be_out=any(outcome.may_be_left_out for outcome in outcomes),
+    )
 
 
 def _guarded(case: Case, arm: str, what: Literal["dropped", "rewritten"]) -> Share:
@@ -143,4 +158,6 @@ def _guarded(case: Case, arm: str, what: Literal["dropped", "rewritten"]) -> Sha
     branch = case.arms.get(arm) if case.standing == "test" else None
     if branch is not None and (branch["end"] == "leak_dropped" if what == "dropped" else branch.get("rewritten")):
         return YES
-    return OPEN if case.outcomes[arm].failed_in is not None else NO
+    if case.standing != "test":
+        return OPEN
+    return OPEN if case.outcomes[arm].may_be_left_out else NO

@@ -56,7 +56,8 @@ Unscored, and counted in `Estimate.unscored`: episodes whose call failed where t
 that may or may not belong to the test set (`unknown`, `failed`) is unscored in all metrics over the test set. `bounds`
 are the smallest and the largest value over everything these episodes could have been. They know what is half known (a
 round without success before the failed one; the one arm of two that was scored); the value does not, so that all rounds
-of an arm are over the same episodes; where that puts it outside, `bounds` are widened to hold it.
+of an arm are over the same episodes; where that puts it outside, `bounds` are widened to hold it. An arm that was left
+out on purpose is not unscored and widens nothing; `feedback_shares` says where a failed call hides whether it would be.
 Intervals: `intervals`; rows of one doc (repeats), or of one `cluster`, are not independent.
 """
 
@@ -109,8 +110,7 @@ class FeedbackLoopMetrics:
             return {}
         shares = [self._shares(row) for row in rows]
         columns = {name: [rates.get(name) for rates, _ in shares] for name in self._rates}
-        may_be_out = self._lineup.may_leave_out
-        ratios = {name: _ratio(column, name, may_be_out=may_be_out) for name, column in columns.items()}
+        ratios = {name: _ratio(column, name) for name, column in columns.items()}
         table = estimates_from_ratios(ratios, [_cluster(row) for row in rows], contrasts=self._contrasts)
         in_order = {name: table[name] for name in self._names if name in table}
         return in_order | {name: _count([counts[name] for _, counts in shares]) for name in self._counts}
@@ -127,6 +127,10 @@ class FeedbackLoopMetrics:
         """The names for the harness's table; `Lineup.headline` says which, and why."""
         return [name for name in names if name in self._headline]
 
+    def of_second_pass(self) -> list[str]:
+        """The metrics of flips, and those of an arm that borrows: both are played when all first answers are there."""
+        return [name for name in (*self._names, *self._counts) if self._lineup.is_of_second_pass(name)]
+
     def _shares(self, summary: Mapping[str, Any]) -> tuple[dict[str, Share], dict[str, Share]]:
         """What the episode adds to the rates, and to the counts."""
         cases = cases_from_summary(summary, self._lineup)
@@ -139,11 +143,8 @@ def _cluster(row: Mapping[str, Any]) -> str:
     return f"cluster {row['cluster']}" if row["cluster"] is not None else f"doc {row['doc_id']}"
 
 
-def _ratio(shares: Sequence[Share | None], name: str, *, may_be_out: bool) -> Ratio:
-    """One metric's column.
-
-    Args: shares[i] = None where row i is not counted; may_be_out = whether half known rows may turn out to be left out.
-    """
+def _ratio(shares: Sequence[Share | None], name: str) -> Ratio:
+    """One metric's column. Args: shares[i] = None where row i is not counted."""
     graded = name.startswith("elimination_floor")
     counted = [share is not None and share.scored for share in shares]
     values = [share.low if share is not None and share.scored else 0 for share in shares]
@@ -154,27 +155,33 @@ def _ratio(shares: Sequence[Share | None], name: str, *, may_be_out: bool) -> Ra
         paired=name.startswith(("difference.", "net_")),
         graded=graded,
         unscored=len(unscored),
-        bounds=_bounds(math.fsum(values), sum(counted), unscored, any_of=graded or may_be_out) if unscored else None,
+        bounds=_bounds(math.fsum(values), sum(counted), unscored) if unscored else None,
     )
 
 
-def _bounds(total: float, n: int, unscored: Sequence[Share], *, any_of: bool) -> Interval:
+def _bounds(total: float, n: int, unscored: Sequence[Share]) -> Interval:
     """The ratio's range over all outcomes of the unscored rows, widened to hold its value, which leaves them out.
 
-    A row that may be outside the denominator has the whole range of the metric as [low, high]; to count it with the
-    end value moves the ratio as far as it can go, so counting all of them gives the extremes. Not so where a row of
-    known or half known value may be outside: there the extremes are those over counting any of them.
+    Formula: over every set M of the rows that may be outside the denominator,
+    min over M of (total + sum of low over the other unscored rows and M) / (n + their number), likewise the maximum of
+    high. Of each number of rows the M of the least `low` (greatest `high`) is the extreme one, so M need only be the
+    first of them, the first two, ..., all. A row that was left out on purpose is not among `unscored`.
 
-    Args: total = sum of the scored values, n = how many; any_of = whether there may be such rows.
+    Args: total = sum of the scored values, n = how many.
     """
+    lows = _means(total, n, [share.low for share in unscored if not share.may_be_out],
+                  sorted(share.low for share in unscored if share.may_be_out))  # fmt: skip
+    highs = _means(total, n, [share.high for share in unscored if not share.may_be_out],
+                   sorted((share.high for share in unscored if share.may_be_out), reverse=True))  # fmt: skip
+    value = [total / n] if n else []
+    return Interval(min([*value, *lows]), max([*value, *highs]))
 
-    def means(ends: list[float]) -> list[float]:
-        """With none of the rows, the first one, the first two, ..., all."""
-        found = [sums / (n + more) for more, sums in enumerate(accumulate(ends, initial=total)) if n + more]
-        return found if any_of else [found[0], found[-1]]
 
-    lows, highs = sorted(share.low for share in unscored), sorted((share.high for share in unscored), reverse=True)
-    return Interval(min(means(lows)), max(means(highs)))
+def _means(total: float, n: int, counted: Sequence[float], perhaps: Sequence[float]) -> list[float]:
+    """The ratio with all of `counted` and none of `perhaps`, the first one, the first two, ..., all."""
+    sums = accumulate(perhaps, initial=total + math.fsum(counted))
+    sizes = range(n + len(counted), n + len(counted) + len(perhaps) + 1)
+    return [found / size for found, size in zip(sums, sizes, strict=True) if size]
 
 
 def _count(shares: Sequence[Share]) -> Estimate:

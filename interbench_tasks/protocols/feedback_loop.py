@@ -21,7 +21,7 @@ from interbench_tasks.memories import NotesOptions, arms_from, memory_arms
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
-from interbench_tasks.protocols.feedback_pairs import plan_from
+from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
 from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import (
     RECORDED,
@@ -147,6 +147,7 @@ class FeedbackLoop:
             "repeat": record.repeat,
             "category": record.category,
             "cluster": record.cluster,
+            "alike": likenesses(first.user, record.target, record.options) if first is not None else [],
             "right": first is not None and first.judgement is not None and first.judgement.correct,
             "test": [_label(turn) for turn in record.turns if _solved(turn)] if finished else [],
             "given": given,

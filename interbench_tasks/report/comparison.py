@@ -45,12 +45,22 @@ def pair_grid(comparison: Comparison, overlap: Overlap) -> Grid:
     return Grid(
         title=(
             f"A = {overlap.first}, B = {overlap.second}: {overlap.n_common} episodes in both, "
-            f"{overlap.n_only_first} only in A, {overlap.n_only_second} only in B"
+            f"{overlap.n_only_first} only in A, {overlap.n_only_second} only in B{_other_providers(overlap)}"
         ),
         headers=["metric", "n", "A", "B", "A - B", "not in B", "no score in B", "not in A", "no score in A"],
         rows=rows,
         groups=[("", 1), ("scored in both, in percent [95% interval]", 4), ("left out of A", 2), ("left out of B", 2)],
     )
+
+
+def _other_providers(overlap: Overlap) -> str:
+    """What the title says where feedback came from two models."""
+    told = [
+        f"; {f'provider {other.label!r}' if other.label else 'the provider'} is {other.first} in A, {other.second} in B"
+        + ("" if other.paired else " (not paired)")
+        for other in overlap.providers
+    ]
+    return "".join(told)
 
 
 def foot_lines(comparison: Comparison) -> Iterator[str]:
@@ -126,6 +136,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
                 "n_common": overlap.n_common,
                 "n_only_first": overlap.n_only_first,
                 "n_only_second": overlap.n_only_second,
+                "other_providers": [
+                    {"label": other.label, "first": other.first, "second": other.second, "paired": other.paired}
+                    for other in overlap.providers
+                ],
             }
             for overlap in comparison.overlaps
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 HEADERS = ("metric", "value", "95% interval", "n", "unscored", "if unscored failed / held", "interval by")
@@ -19,6 +19,30 @@ def table_text(metrics: Mapping[str, Mapping[str, Any]], *, title: str = "") -> 
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADERS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([title, *lines] if title else lines)
+
+
+def unfinished_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """What has to be said before the table of a run that was stopped: what is not there, and which metrics lack it.
+
+    Args: metrics = the content of `metrics.json` of a run that is not finished.
+    """
+    found, wanted = metrics["episodes"]["found"], metrics["episodes"]["wanted"]
+    first_pass_is_there = wanted is not None and found >= wanted
+    what = (
+        "not every episode was played to its end"
+        if first_pass_is_there
+        else f"only {found} of {'?' if wanted is None else wanted} episodes are here"
+    )
+    yield (
+        f"UNFINISHED: {what}. What ends first is no fair sample (right answers end early): run the same command again "
+        "before you use these numbers."
+    )
+    by_reason: dict[str, list[str]] = {}
+    for name, why in metrics.get("lacking", {}).items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        state, _, reason = why.partition(": ")
+        yield f"  {state}, because {reason}: {', '.join(names)}"
 
 
 def _row(name: str, estimate: Mapping[str, Any]) -> Sequence[str]:

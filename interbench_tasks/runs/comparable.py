@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.errors import InterbenchError
@@ -36,6 +37,7 @@ NO_MATTER = frozenset(
     }
 )
 """Parts of SETTINGS that move no score, or are told elsewhere."""
+GENERATION = "generation settings "
 _NAMED_IDS = 5
 _SHOWN_CHARACTERS = 60
 
@@ -131,7 +133,14 @@ def warnings_of(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
 
     Args: runs = name -> run.
     """
-    yield from differences_between({name: _settings(run) for name, run in runs.items()})
+    settings = {name: _settings(run) for name, run in runs.items()}
+    shared = _generation_of_all(list(runs.values()))
+    yield from differences_between(
+        {
+            name: {told: value for told, value in own.items() if not told.startswith(GENERATION) or told in shared}
+            for name, own in settings.items()
+        }
+    )
     for told in differences_between({name: {"providers": _models(run, "provider")} for name, run in runs.items()}):
         yield f"{told}; test sets differ for that alone"
     for role in ("judge", "notetaker"):
@@ -139,6 +148,13 @@ def warnings_of(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
             yield f"{told}; scores differ for that alone"
     for name, run in runs.items():
         yield from _warnings_of_one(name, run)
+
+
+def _generation_of_all(runs: Sequence[ScoredRun]) -> set[str]:
+    """The generation settings of the roles that all runs have: that another one is missing is told with its model."""
+    roles = set.intersection(*(set(run.manifest.get("generation") or ()) for run in runs))
+    starts = tuple(f"{GENERATION}{role}." for role in roles)  # a label may hold a dot
+    return {told for run in runs for told in _settings(run) if told.startswith(starts)}
 
 
 def table_warnings(runs: Mapping[str, ScoredRun]) -> Iterator[str]:
@@ -203,6 +219,23 @@ def _leaves(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield from _leaves(inner, f"{path}.{key}")
     else:
         yield path, value
+
+
+def other_providers(first: ScoredRun, second: ScoredRun) -> dict[str, tuple[str, str]]:
+    """Label -> both models, of the providers that have one label and are two models; a single one's label is empty."""
+    one, other = _models(first, "provider"), _models(second, "provider")
+    return {
+        role.partition("@")[2]: (one[role], other[role]) for role in one if role in other and one[role] != other[role]
+    }
+
+
+def labels_in(metric: str, labels: Iterable[str]) -> list[str]:
+    """Which of the labels a metric is of.
+
+    >>> labels_in("correction_rate.detail@gpt-4o", ["gpt", "gpt-4o"]), labels_in("same.a@p-a@q", ["p", "q"])
+    (['gpt-4o'], ['p', 'q'])
+    """
+    return [label for label in labels if label and re.search(rf"@{re.escape(label)}(?:$|-[^@]*@)", metric)]
 
 
 def _models(run: ScoredRun, name: str) -> dict[str, str]:

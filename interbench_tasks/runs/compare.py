@@ -24,7 +24,9 @@ from interbench_tasks.runs.comparable import (
     Key,
     by_key,
     key_of,
+    labels_in,
     names_of,
+    other_providers,
     refuse_doubles,
     refuse_other_metrics,
     refuse_other_questions,
@@ -69,6 +71,19 @@ class PairedMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherProvider:
+    """A provider that is another model in the other run, so that feedback and test sets differ for that alone."""
+
+    label: str
+    """Empty where each run has one provider."""
+    first: str
+    """Its model in the first run."""
+    second: str
+    paired: bool
+    """Whether its metrics are paired nevertheless: no label claims that it is the same, or it was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overlap:
     """The episodes of two runs."""
 
@@ -77,6 +92,8 @@ class Overlap:
     n_common: int
     n_only_first: int
     n_only_second: int
+    providers: tuple[OtherProvider, ...] = ()
+    """Providers of one label, or without one, that are two models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +112,7 @@ class Comparison:
 
 
 def comparisons_from(
-    runs: Sequence[ScoredRun], patterns: Sequence[str] = ()
+    runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_labels: bool = False
 ) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
     """The runs of each task compared; where no two are of one task, all of them with each other.
 
@@ -108,16 +125,17 @@ def comparisons_from(
         by_task.setdefault(run.task, []).append(run)
     groups = [own for own in by_task.values() if len(own) > 1]
     if not groups:
-        return (compared(runs, patterns),), ()
+        return (compared(runs, patterns, pair_labels=pair_labels),), ()
     alone = [own[0] for own in by_task.values() if len(own) == 1]
     told = tuple(f"{run.folder}: is left out, no other run here is of the task {run.task}" for run in alone)
-    return tuple(compared(own, patterns) for own in groups), told
+    return tuple(compared(own, patterns, pair_labels=pair_labels) for own in groups), told
 
 
-def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = ()) -> Comparison:
+def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_labels: bool = False) -> Comparison:
     """The comparison of two or more runs.
 
-    Args: patterns = names of metrics, or globs; none: DEFAULT_METRICS.
+    Args: patterns = names of metrics, or globs; none: DEFAULT_METRICS; pair_labels = whether metrics of a provider
+        label (`correction_rate.detail@teacher`) are paired also where the label stands for two models.
     Raises: InterbenchError for less than two runs, one folder twice, other metrics or other questions, no common
         episode, an episode that is in a run twice, and a pattern that fits no metric of any run.
     """
@@ -133,14 +151,18 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = ()) -> Compari
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     values = {name: _Values.from_run(run, wanted, counts) for name, run in named.items()}
-    pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted)]
+    overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
+    refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
+    pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
     return Comparison(
         tasks=tuple(dict.fromkeys(run.task for run in runs)),
         own={name: {metric: table[metric] for metric in wanted if metric in table} for name, table in tables.items()},
         pairs=tuple(pairs),
-        overlaps=tuple(_overlap(*couple, values) for couple in couples),
-        unpaired=_unpaired(wanted, pairs, tables, values) | dict.fromkeys(counts & set(wanted), "it is a count"),
+        overlaps=tuple(overlaps),
+        unpaired=_unpaired(wanted, pairs, tables, values)
+        | _why_refused(refused, pairs)
+        | dict.fromkeys(counts & set(wanted), "it is a count"),
         warnings=tuple(warnings_of(named)),
     )
 
@@ -195,7 +217,9 @@ class _Values:
         )
 
 
-def _overlap(first: str, second: str, values: Mapping[str, _Values]) -> Overlap:
+def _overlap(
+    first: str, second: str, runs: Mapping[str, ScoredRun], values: Mapping[str, _Values], *, pair_labels: bool
+) -> Overlap:
     one, other = values[first].row_of.keys(), values[second].row_of.keys()
     return Overlap(
         first=first,
@@ -203,10 +227,36 @@ def _overlap(first: str, second: str, values: Mapping[str, _Values]) -> Overlap:
         n_common=len(one & other),
         n_only_first=len(one - other),
         n_only_second=len(other - one),
+        providers=tuple(
+            OtherProvider(label=label, first=models[0], second=models[1], paired=pair_labels or not label)
+            for label, models in other_providers(runs[first], runs[second]).items()
+        ),
     )
 
 
-def _paired(first: str, second: str, values: Mapping[str, _Values], metrics: Sequence[str]) -> Iterator[PairedMetric]:
+def _refused(overlap: Overlap, metrics: Sequence[str]) -> dict[str, OtherProvider]:
+    """The metrics that are not paired, each with the provider that is another model."""
+    other = {provider.label: provider for provider in overlap.providers if not provider.paired}
+    return {metric: other[found[0]] for metric in metrics if (found := labels_in(metric, other))}
+
+
+def _why_refused(
+    refused: Mapping[tuple[str, str], Mapping[str, OtherProvider]], pairs: Sequence[PairedMetric]
+) -> dict[str, str]:
+    """Why a metric of a label is in no pair."""
+    paired = {pair.metric for pair in pairs}
+    return {
+        metric: f"provider {other.label!r} is {other.first} in {first} and {other.second} in {second} "
+        "(--pair-labels pairs them nevertheless)"
+        for (first, second), metrics in refused.items()
+        for metric, other in metrics.items()
+        if metric not in paired
+    }
+
+
+def _paired(
+    first: str, second: str, values: Mapping[str, _Values], metrics: Sequence[str], refused: Container[str]
+) -> Iterator[PairedMetric]:
     """Every metric that the two runs can be paired in."""
     one, other = values[first], values[second]
     common = sorted(one.row_of.keys() & other.row_of.keys())
@@ -216,6 +266,8 @@ def _paired(first: str, second: str, values: Mapping[str, _Values], metrics: Seq
     scaled: dict[str, _Scaled] = {}
     for column, metric in enumerate(metrics):
         counted = both[:, column]
+        if metric in refused:
+            continue
         if counted.any() and _in_range(left[counted, column]) and _in_range(right[counted, column]):
             scaled[f"first {metric}"] = _Scaled.from_values(left[:, column], counted)
             scaled[f"second {metric}"] = _Scaled.from_values(right[:, column], counted)

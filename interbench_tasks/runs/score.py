@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from interbench_tasks.errors import RunFolderError
-from interbench_tasks.hookspecs import MetricSet
+from interbench_tasks.hookspecs import MetricSet, TwoPassMetrics
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_records, write_json
@@ -33,11 +33,15 @@ def metrics_from(
     for summary in ordered:
         if summary.get("category") is not None:
             by_category.setdefault(summary["category"], []).append(summary)
+    finished = _finished(ordered, n_wanted, second_pass)
+    metrics = _as_json(metric_set.table(ordered))
+    lacking = {} if finished else _lacking(metric_set, metrics, ordered, second_pass)
     return {
         "task": task,
         "episodes": {"found": len(ordered), "wanted": n_wanted},
-        "finished": _finished(ordered, n_wanted, second_pass),
-        "metrics": _as_json(metric_set.table(ordered)),
+        "finished": finished,
+        **({"lacking": lacking} if lacking else {}),
+        "metrics": metrics,
         "categories": {name: _as_json(metric_set.table(rows)) for name, rows in sorted(by_category.items())},
     }
 
@@ -53,6 +57,30 @@ def _finished(
         return True
     played_on = sum(summary.get("passes", 1) >= 2 for summary in summaries)
     return second_pass["n_episodes"] is not None and played_on >= second_pass["n_episodes"]
+
+
+def _lacking(
+    metric_set: MetricSet,
+    metrics: Mapping[str, Any],
+    summaries: Sequence[Mapping[str, Any]],
+    second_pass: Mapping[str, Any] | None,
+) -> dict[str, str]:
+    """Metric -> why an unfinished run has not all of it: what a second pass gives, as far as it was not played.
+
+    What the first pass did not play needs no telling: its episodes are not there, or unscored.
+    """
+    if second_pass is None or not isinstance(metric_set, TwoPassMetrics):
+        return {}
+    played_on = sum(summary.get("passes", 1) >= 2 for summary in summaries)
+    planned = second_pass["n_episodes"]
+    if planned is not None and played_on >= planned:
+        return {}
+    if played_on == 0:
+        why = "the run was stopped before its second pass, which plays what this needs"
+    else:
+        of_all = "an unknown number of" if planned is None else str(planned)
+        why = f"the run was stopped in its second pass, when {played_on} of {of_all} episodes were played on"
+    return {name: f"{'incomplete' if name in metrics else 'absent'}: {why}" for name in metric_set.of_second_pass()}
 
 
 def _as_json(table: Mapping[str, Estimate]) -> dict[str, Any]:

@@ -128,9 +128,9 @@ FILM = Talk(
         ),
         Asked(
             ability="CR",
-            question="Which kind of film suits both Omar and Lena?",
+            question="Which films suit both Omar and Lena?",
             answer="B",
-            options=("a horror film", "a comedy", "a war film", "a western"),
+            options=("horror films", "comedies", "war films", "westerns"),
             at=(2,),
         ),
         Asked(
@@ -175,7 +175,7 @@ SPORT = Talk(
         Asked(
             ability="IM",
             question="Which picture is about this week, and how far did I run on Wednesday in it?",
-            answer="6 kilometres, picture 2",
+            answer="6 km, picture 2",
             images=(2,),
             at=(6,),
         ),
