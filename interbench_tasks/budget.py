@@ -30,6 +30,8 @@ LimitName = Literal["max_cost", "max_tokens", "max_calls"]
 FIRST_LIVE = 8
 """Episodes at a time until the first one that used something has ended, and so said what one takes."""
 NO_LIMIT = "off"
+MOST_AMOUNT = 10**15
+"""A larger limit is none: most likely a typing error."""
 
 
 class BudgetOptions(BaseModel):
@@ -37,11 +39,11 @@ class BudgetOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_cost: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    max_cost: Annotated[float, Field(gt=0, le=MOST_AMOUNT, allow_inf_nan=False)] | None = None
     """USD."""
-    max_tokens: Annotated[int, Field(gt=0)] | None = None
+    max_tokens: Annotated[int, Field(gt=0, le=MOST_AMOUNT)] | None = None
     """Input and output tokens of all roles."""
-    max_calls: Annotated[int, Field(gt=0)] | None = None
+    max_calls: Annotated[int, Field(gt=0, le=MOST_AMOUNT)] | None = None
     """Requests of all roles, failed attempts included."""
     prices: str | None = None
     """File of prices, from the folder in which the command runs; its lines come before those of INTERBENCH_PRICES."""
@@ -91,8 +93,9 @@ def limits_from(options: BudgetOptions) -> tuple[Limit, ...]:
         elif text.lower() != NO_LIMIT:
             amount = _amount(text, whole=name != "max_cost")
             if amount is None:
+                huge = f", at most {MOST_AMOUNT:,}" if len(text) > 15 else ""
                 kind = "a number" if name == "max_cost" else "a whole number"
-                told = f" = {text!r}: must be {kind} above 0 ({NO_LIMIT}: no limit)"
+                told = f" = {text!r}: must be {kind} above 0 ({NO_LIMIT}: no limit){huge}"
                 problems.append(Problem(key=variable, message=told))
             else:
                 limits.append(Limit(name=name, amount=amount, named_in=variable, whole_command=True))
@@ -106,7 +109,7 @@ def _amount(text: str, *, whole: bool) -> float | None:
         amount = int(text) if whole else float(text)
     except ValueError:
         return None
-    return amount if math.isfinite(amount) and amount > 0 else None
+    return amount if 0 < amount <= MOST_AMOUNT else None  # NaN is neither
 
 
 class Budget:

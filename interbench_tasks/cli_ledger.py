@@ -32,10 +32,12 @@ Folder = Annotated[
 
 
 @ledger_app.callback(invoke_without_command=True)
-def default(context: typer.Context) -> None:
+def default(context: typer.Context, folder: Folder = None) -> None:
     """Look at the stored replies (show), write them out (export), or delete some (prune)."""
     if context.invoked_subcommand is None:
-        show()
+        show(folder)
+    elif folder is not None:  # it would be the wrong ledger that is shown, or pruned
+        raise LedgerError(f"write --folder behind the command: interbench ledger {context.invoked_subcommand} --folder")
 
 
 @ledger_app.command()

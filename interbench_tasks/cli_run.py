@@ -132,6 +132,9 @@ def _told(ended: Ended) -> int:
     first_rank = settings.rank_and_world_size()[0] == 0
     for note in ended.notes:
         if note.kind == "begun" and first_rank:
+            if wrong and not note.folder_has_begun:  # the reason is told; that there is no folder is no second one
+                codes.append(1)
+                continue
             outcome = _outcome(note, wrong)
             codes.append(1 if outcome is None else outcome.exit_code)
     if first_rank:

@@ -9,14 +9,12 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from interbench_tasks.abilities import ABILITIES
 from interbench_tasks.budget import BudgetOptions, limits_from
+from interbench_tasks.config_checks import KEY, unknown, wrong_memories, wrong_panel
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import ProtocolFactory
-from interbench_tasks.judging_panel import DEFAULT_RULE, panel_problems
-from interbench_tasks.judging_rubrics import Rubric, rubrics
-from interbench_tasks.memories import arm_name, memory_arms
+from interbench_tasks.memories import memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
 from interbench_tasks.prompts import variables_in
@@ -24,7 +22,6 @@ from interbench_tasks.records import GenerationSettings
 from interbench_tasks.redaction import redact
 from interbench_tasks.task_roles import SEVERAL, Role, roles_from
 
-KEY = "metadata.interbench"
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -150,7 +147,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         raise _error(where, problems)
     protocol = raw.get("protocol")
     if not isinstance(protocol, str) or protocol not in offers.protocols:
-        problems.append(_unknown(f"{KEY}.protocol", protocol, offers.protocols))
+        problems.append(unknown(f"{KEY}.protocol", protocol, offers.protocols))
         raise _error(where, problems)
     options_model = offers.protocols[protocol].Options
     common, own = _split(raw, options_model, problems)
@@ -165,7 +162,7 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
         roles = roles_from(common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems)
-        problems += _wrong_panel(protocol_options, roles, offers)
+        problems += wrong_panel(protocol_options, roles, offers)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise _error(where, problems)
@@ -184,11 +181,6 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
 def _error(where: str, problems: Sequence[Problem]) -> ConfigError:
     """All problems as one error; a key that somebody wrote into a YAML is not shown."""
     return ConfigError(where, [replace(problem, message=redact(problem.message)) for problem in problems])
-
-
-def _unknown(key: str, value: object, allowed: Mapping[str, object] | Sequence[str]) -> Problem:
-    names = sorted(allowed)
-    return Problem(key=key, message=f" = {value!r}{near_miss(value, names)}", allowed=tuple(names))
 
 
 def _split(
@@ -257,7 +249,7 @@ def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
         return _unknown_key(path, steps[-1], sorted(_model_at(model, steps[:-1]).model_fields))
     if detail["type"] == "literal_error":
         allowed = re.findall(r"'([^']*)'", str(detail["ctx"]["expected"]))
-        return _unknown(path, detail["input"], allowed)
+        return unknown(path, detail["input"], allowed)
     if detail["type"] == "missing":
         return Problem(key=path, message=" is missing")
     message = str(detail["msg"]).removeprefix("Value error, ")
@@ -298,19 +290,19 @@ def _model_at(model: type[BaseModel], steps: Sequence[str]) -> type[BaseModel]:
 
 def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, offers: Offers) -> Iterator[Problem]:
     if common.verifier not in offers.verifiers:
-        yield _unknown(f"{KEY}.verifier", common.verifier, offers.verifiers)
+        yield unknown(f"{KEY}.verifier", common.verifier, offers.verifiers)
     if metrics not in offers.metrics:
-        yield _unknown(f"{KEY}.metrics", metrics, offers.metrics)
+        yield unknown(f"{KEY}.metrics", metrics, offers.metrics)
     arms = getattr(own, "arms", ())
     for arm in arms:
         if arm not in offers.feedback_providers:
-            yield _unknown(f"{KEY}.arms", arm, offers.feedback_providers)
+            yield unknown(f"{KEY}.arms", arm, offers.feedback_providers)
         lent = getattr(offers.feedback_providers.get(arm), "borrows", None)
         if lent is not None and lent not in arms:
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows the feedback of '{lent}', which is not there")
         elif lent is not None and not getattr(offers.feedback_providers.get(lent), "uses_provider", True):
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
-    yield from _wrong_memories(own, offers)
+    yield from wrong_memories(own, offers)
     protocol = offers.protocols[common.protocol]
     reads = getattr(protocol, "reads", "questions")
     if reads != "questions":
@@ -325,45 +317,6 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
     )
     variables |= {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
     yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), memory_arms(own), offers, variables)
-
-
-def _wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Offers) -> Iterator[Problem]:
-    """What is wrong with judges, their rule and their rubrics; a judge that nobody named is told elsewhere."""
-    rubric = getattr(own, "rubric", None)
-    if rubric is None:
-        return
-    if roles.get("judge"):
-        judges = [role.label or role.words.model for role in roles["judge"]]
-        panel, quorum = getattr(own, "panel", DEFAULT_RULE), getattr(own, "quorum", None)
-        yield from panel_problems(rule=panel, quorum=quorum, judges=judges, allowed=[*offers.panel_rules], key=KEY)
-    try:
-        found = rubrics(rubric)
-    except ConfigError as error:
-        yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
-        return
-    wanted: Mapping[str, Sequence[str]] = getattr(type(own), "rubric_keys", dict.fromkeys(ABILITIES, ()))
-    missing = [key for key in wanted if key not in found]
-    missing += [f"{key}.fields.{name}" for key in wanted for name in wanted[key] if name not in _fields_of(found, key)]
-    if missing:
-        yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
-
-
-def _fields_of(found: Mapping[str, Rubric], key: str) -> Sequence[str]:
-    """Names of the values that a rubric asks for; all are there where the rubric itself is missing, which is told."""
-    return tuple(found[key].fields) if key in found else ()
-
-
-def _wrong_memories(own: BaseModel, offers: Offers) -> Iterator[Problem]:
-    key = f"{KEY}.{'memories' if 'memories' in type(own).model_fields else 'memory'}"
-    arms = memory_arms(own)
-    for name in sorted({name for arm in arms for name in arm if name not in offers.memories}):
-        yield _unknown(key, name, offers.memories)
-    named = [arm_name(arm) for arm in arms]
-    for name in sorted({name for name in named if named.count(name) > 1}):
-        yield Problem(key=key, message=f": '{name}' is named twice")
-    for arm in arms:
-        if len(set(arm)) < len(arm):
-            yield Problem(key=key, message=f": '{arm_name(arm)}' has one memory twice")
 
 
 QUESTION_VARIABLES: Sequence[str] = ("question", "options", "row")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -169,6 +169,7 @@ GOLD = "gold."
 Mapped = Mapping[str, Sequence[str]]
 """Canonical key (`id`, `T`, `images`, `gold.defect`, ...) -> names it may have in the data set."""
 REQUIRED = ("subtype", "Q", "gold.defect")
+"""Of `gold.defect` an item that nothing is wrong with has none."""
 
 
 def canonical_keys() -> list[str]:
@@ -183,9 +184,10 @@ def unknown_keys(mapping: Mapped) -> list[str]:
     return [f"{key!r} is no key of an item{near_miss(key, known)}" for key in mapping if key not in known]
 
 
-def canonical_from(raw: Mapping[str, Any], mapping: Mapped, where: str) -> dict[str, Any]:
+def canonical_from(raw: Mapping[str, Any], mapping: Mapped, columns: Collection[str], where: str) -> dict[str, Any]:
     """A row in canonical form. A name `a.b` looks into the object `a`.
 
+    Args: columns = those that any row of the data set has.
     Raises: DataError with what was looked for and the columns that there are, where the layout is an unknown one.
     """
     row: dict[str, Any] = {}
@@ -193,10 +195,11 @@ def canonical_from(raw: Mapping[str, Any], mapping: Mapped, where: str) -> dict[
     for key in canonical_keys():
         candidates = mapping.get(key, (key,))
         there = [name for name in candidates if _has(raw, name)]
-        if not there and key in REQUIRED:
+        sound = key == "gold.defect" and row.get("subtype") in ((), None, "", VALID)
+        if key in REQUIRED and not there and not set(candidates) & set(columns) and not sound:
             raise DataError(
                 f"{where}: no column for '{key}'; looked for {', '.join(candidates)}\n"
-                f"  it has: {', '.join(map(str, raw)) or 'nothing'}\n"
+                f"  it has: {', '.join(map(str, columns)) or 'nothing'}\n"
                 f"  not the layout that the task knows: name the columns under metadata.interbench.mapping, "
                 f"e.g. {key}: [its_name], in a YAML of your own"
             )

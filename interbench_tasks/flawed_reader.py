@@ -108,29 +108,37 @@ class FlawedItemReader:
     def _check(self) -> None:
         """All rows of a file; of a data set from the hub, whose pictures are in its rows, the first one."""
         rows = self._data.rows
-        problems: list[str] = []
+        problems: dict[str, list[str]] = {}
         ids: dict[str, list[int]] = {}
         for doc_id in range(len(rows) if isinstance(rows, Rows) else min(1, len(rows))):
-            try:
-                ids.setdefault(self._item(doc_id).id, []).append(doc_id)
-            except DataError as error:
-                problems.append(str(error))
-        for one, found in ids.items():
-            if len(found) > 1:
-                problems.append(f"{self._where(found[1], one)}: key 'id' is also that of {self._place(found[0])}")
+            found = self._item_or_problems(doc_id)
+            if isinstance(found, FlawedItem):
+                ids.setdefault(found.id, []).append(doc_id)
+                continue
+            for problem in found:
+                problems.setdefault(str(problem), []).append(self._where(doc_id, rows[doc_id].get("id")))
+        for one, doubled in ids.items():
+            if len(doubled) > 1:
+                told = f"key 'id' is also that of {self._place(doubled[0])}"
+                problems[told] = [self._where(doubled[1], one)]
         if problems:
             more = f"\nand {len(problems) - SHOWN_PROBLEMS} more" if len(problems) > SHOWN_PROBLEMS else ""
-            raise DataError("\n".join(problems[:SHOWN_PROBLEMS]) + more)
+            raise DataError("\n".join(map(_told, list(problems.items())[:SHOWN_PROBLEMS])) + more)
 
     def _item(self, doc_id: int) -> FlawedItem:
-        raw: Mapping[str, Any] = self._data.rows[doc_id]
-        where = self._where(doc_id, raw.get("id"))
-        if self._mapping:  # a stranger's rows may have no id
-            raw = {"id": str(doc_id), **canonical_from(raw, self._mapping, where)}
-        found = item_from(raw)
+        found = self._item_or_problems(doc_id)
         if isinstance(found, list):
+            where = self._where(doc_id, self._data.rows[doc_id].get("id"))
             raise DataError("\n".join(f"{where}: {problem}" for problem in found))
         return found
+
+    def _item_or_problems(self, doc_id: int) -> FlawedItem | list[Problem]:
+        """Raises: DataError where the data set has another layout than the task knows."""
+        raw: Mapping[str, Any] = self._data.rows[doc_id]
+        if self._mapping:  # a stranger's rows may have no id
+            where = self._where(doc_id, raw.get("id"))
+            raw = {"id": str(doc_id), **canonical_from(raw, self._mapping, self._data.rows.features, where)}
+        return item_from(raw)
 
     def _place(self, doc_id: int) -> str:
         lines = getattr(self._data.rows, "lines", ())
@@ -158,6 +166,13 @@ class FlawedItemReader:
             return [self._item(doc_id).category for doc_id in range(len(rows))]
         names = [name for name in self._mapping.get("subtype", ("subtype",)) if name in rows.features]
         return [subtype_from(str(word)) or "" for word in rows[names[0]]] if names else []
+
+
+def _told(found: tuple[str, Sequence[str]]) -> str:
+    """A problem with the first row that has it, and how many others have it too."""
+    problem, places = found
+    more = f"\n  also in {len(places) - 1} other rows" if len(places) > 1 else ""
+    return f"{places[0]}: {problem}{more}"
 
 
 def stratified(strata: Mapping[str, Sequence[int]], size: int, seed: int) -> dict[str, list[int]]:

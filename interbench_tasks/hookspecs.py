@@ -341,7 +341,11 @@ class ProtocolFactory(Protocol):
 
 
 class MetricSet(Protocol):
-    """Metrics as pure functions of summaries."""
+    """Metrics as pure functions of summaries.
+
+    An attribute that is read where it is there: `bare`, the headline metrics that stand in the harness's table by their
+    value alone, without rows for their interval, n and unscored count.
+    """
 
     def summary(self, record: EpisodeRecord) -> Mapping[str, Any]:
         """JSON-able, under 4 KB, holds all that the metrics need."""

@@ -27,6 +27,10 @@ _VALUE = (
     r"|[^,}\]\n\"']*(?:,(?=\d)[^,}\]\n\"']*)*)"
 )
 """Raw text of a value: in quotes, or up to what ends it. `4,5` is one value (which nobody can read), not two."""
+_A_NUMBER = re.compile(
+    r"(?P<value>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(?:out\s+of|/)\s*\d+)?\s*(?:points?)?\s*[;.]?",
+    re.IGNORECASE,
+)
 _WIDE_DIGITS = {0xFF10 + digit: str(digit) for digit in range(10)}
 
 
@@ -196,6 +200,8 @@ def _repaired(raw: str, keys: Sequence[str]) -> dict[str, list[Any]] | None:
             values.pop(key, None)
         elif not all(_means(values[key][0], value) for value in read):
             values[key] = read  # it stands there twice
+        elif isinstance(values[key][0], int | float) and str(values[key][0]) != read[-1]:
+            values[key] = read[-1:]  # as it stands there, `4 out of 5` whole
     return values if keys[0] in values else None
 
 
@@ -211,14 +217,14 @@ def _bare(value: str) -> str:
 
 
 def _means(mended: object, raw: str) -> bool:
-    """Whether json-repair's value is what stands there: the same text, or a number with words after it."""
+    """Whether json-repair's value is what stands there: the same text, or a number of so many points."""
     text = plain(str(mended)).strip().strip("\"'\u201c\u201d\u2018\u2019")
     if text.casefold() == raw.casefold():
         return True
     if isinstance(mended, bool) or not isinstance(mended, int | float):
         return False
-    number = re.match(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\d.,/%-])", raw)
-    return number is not None and float(number.group()) == float(mended)
+    number = _A_NUMBER.fullmatch(raw)
+    return number is not None and float(number["value"]) == float(mended)
 
 
 def _key_pattern(key: str) -> re.Pattern[str]:

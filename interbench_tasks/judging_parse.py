@@ -14,13 +14,16 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.reasoning import without_reasoning
 
 _NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_WHOLE = re.compile(rf"(?P<value>{_NUMBER})\s*(?:(?:/|out\s+of)\s*(?P<top>{_NUMBER}))?\s*(?:points?)?", re.IGNORECASE)
+_WHOLE = re.compile(
+    rf"(?P<value>{_NUMBER})\s*(?:(?:/|out\s+of)\s*(?P<top>{_NUMBER}))?\s*(?:points?|stars?)?", re.IGNORECASE
+)
 _DECORATION = " \t\r\n*_`\"'\u201c\u201d\u2018\u2019$[](){}"
 _SEPARATOR = r"""(?:[\s*_`"'\u201c\u201d\u2018\u2019$\[({<]|[:=]|-(?=\s)|\u2013|\u2014|->|→|\bis\b)*"""
 """Between a marker and its value."""
 _CUE = (
     r"(?:scor\w*|rat(?:e[ds]?|ing)|grad(?:e[ds]?|ing)|verdict|judge?ment|mark(?:ed|s)?|points?|g[ai]ve[ns]?|assign\w*"
-    r"|award\w*|deserves?|answer|result|label|classification|evaluation)"
+    r"|award\w*|deserves?|answer|result|label|classification|evaluation|value|probability|confidence|likelihood|overall"
+    r"|final|say|settle\s+(?:on|for)|go\s+with|make\s+it|call\s+(?:it|this))"
 )
 _TROUBLE = re.compile(
     r"\b(?:errors?|fail\w*|exceptions?|http|https|timed?[ -]?out|retr(?:y|ies)|port|unavailable|rate[ -]limit\w*|quota"

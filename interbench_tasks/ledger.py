@@ -10,9 +10,10 @@ any moment (kill -9, out of memory). A power failure can lose the replies of the
 `synchronous=FULL` would save those too, for a disk sync at every commit (up to 10 ms on network disks) that each call
 has to wait for.
 
-Damage: a file that cannot be used is set aside and a fresh one begun; a row that cannot be read whole is a miss; a file
-that somebody deletes during a run is written again. All are told in `warnings`, and the run goes on. A disk that is
-full or read-only is an error: without a ledger the run would pay for replies that it then loses.
+Damage: a file that cannot be used is set aside and a fresh one begun with all that can still be read of it; a row that
+cannot be read whole is a miss; a file that somebody deletes during a run is written again. All are told in `warnings`,
+and the run goes on. A disk that is full or read-only is an error: without a ledger the run would pay for replies that
+it then loses.
 """
 
 from __future__ import annotations

@@ -120,6 +120,21 @@ class LedgerFile:
         file.close()
         return None
 
+    @classmethod
+    def open_damaged(cls, path: Path) -> Self:
+        """A damaged file for reading, also where a part of it is missing.
+
+        Raises: LedgerError where it cannot be read at all or is of a newer version; DamageError.
+        """
+        file = cls(path, mode="ro")
+        with file._closed_on_error(), explained(path, "opened"):
+            file._connection.execute("PRAGMA writable_schema = ON")  # else SQLite refuses a file that was cut
+            file.version = file._found_version()
+            if file.version:
+                return file
+        file.close()
+        raise DamageError("it holds nothing")
+
     @property
     def is_gone(self) -> bool:
         """Whether the file or its log lies no longer where it was opened: deleted, moved or replaced by another one."""

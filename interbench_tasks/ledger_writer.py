@@ -16,6 +16,7 @@ from interbench_tasks.errors import LedgerError
 from interbench_tasks.ledger_claims import Claim, folder_lock, free_claim
 from interbench_tasks.ledger_file import LedgerFile, explained, set_aside
 from interbench_tasks.ledger_rows import DamageError, Row, Saved
+from interbench_tasks.ledger_salvage import take_over
 
 HITS_IN_MEMORY = 1000
 """So many hits are counted before they are written, where no reply is stored meanwhile."""
@@ -151,8 +152,11 @@ class Writer:
     def _begin_afresh(self, cause: DamageError) -> None:
         self._file.close()
         with explained(self._folder, "replaced"), folder_lock(self._folder):
-            self._set_aside(self.path, cause)
-            self._go_on_with(*self._claimed_file())
+            aside = set_aside(self.path)
+            damaged = self.path
+            claim, file = self._claimed_file()
+        self._take_over(damaged, aside, file, cause)
+        self._go_on_with(claim, file)
 
     def _write_again(self) -> None:
         """Our file was deleted or moved: what it held still hangs on the open connection, and goes into another."""
@@ -206,16 +210,21 @@ class Writer:
             try:
                 file = LedgerFile.open_to_write(claim.path)
             except DamageError as error:
-                self._set_aside(claim.path, error)
+                aside = set_aside(claim.path)
                 file = LedgerFile.open_to_write(claim.path)
+                self._take_over(claim.path, aside, file, error)
             undo.pop_all()
         return claim, file
 
-    def _set_aside(self, path: Path, cause: DamageError) -> None:
-        aside = set_aside(path)
+    def _take_over(self, damaged: Path, aside: Path, file: LedgerFile, cause: DamageError) -> None:
+        """Store what can be read of a file that was set aside, and tell what became of it."""
+        try:
+            told = f"with the {take_over(aside, file):,} replies that can still be read of it"
+        except LedgerError as error:  # e.g. a full disk: who stores the next reply is told so
+            told = f"without most of its replies, which could not be stored again ({error})"
         self._warnings.append(
-            f"{path}: damaged ({cause}). It was set aside as {aside.name} and a fresh ledger was begun: replies "
-            "that only the damaged file holds are asked for, and paid for, again."
+            f"{damaged}: damaged ({cause}). It was set aside as {aside.name} and a fresh ledger was begun, {told}. "
+            "What only the damaged file holds is asked for, and paid for, again."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from interbench_tasks.backends.anthropic import AnthropicBackend
 from interbench_tasks.backends.openai import OpenAIBackend
@@ -10,7 +11,6 @@ from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
 from interbench_tasks.metrics.mmpcbench import CritiqueMetrics
-from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.protocols.conversation import Conversation
 from interbench_tasks.protocols.critique import Critique
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
@@ -37,7 +37,13 @@ def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
 @hookimpl
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
     """Metric sets, by the name that a protocol asks for."""
-    return {"feedback_loop": FeedbackLoopMetrics, "mmpcbench": CritiqueMetrics, "mmrc": ConversationMetrics}
+    return {"feedback_loop": FeedbackLoopMetrics, "mmpcbench": CritiqueMetrics, "mmrc": _mmrc}
+
+
+def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own options
+    from interbench_tasks.metrics.mmrc import ConversationMetrics  # reads replies, with as many patterns
+
+    return ConversationMetrics(options)
 
 
 def _choice() -> Verifier:

@@ -7,7 +7,7 @@ import html
 import json
 import re
 from functools import lru_cache
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from interbench_tasks import settings
 
@@ -40,8 +40,14 @@ _IN_QUERY = re.compile(
     rf"(?P<kept>[?&][\w.-]{{0,60}}?(?:key|sig|signature|auth|pwd|pass)=){_NO_SECRET}(?P<value>[^\s&#\"'<>]{{1,4000}})",
     re.IGNORECASE,
 )
-_BREAK_HERE = r"(?:\s|\\[nrt])*+"
-_BREAKS = re.compile(r"\s|\\[nrt]")
+_SLASHES = r"\\{1,9}"
+"""Backslashes, doubled each time that a text is escaped; no more, or a text of nothing else would take for ever."""
+_BETWEEN = rf"(?:\s|{_SLASHES}[nrt]|[\u00ad\u200b-\u200d\u2060\ufeff])*+"
+"""What may stand between two characters of a value: white space, plain or escaped, and what nobody sees."""
+_BREAKS = re.compile(rf"{_SLASHES}[nrt]|\s|[\u00ad\u200b-\u200d\u2060\ufeff]")
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos", "/": "sol", "+": "plus", "=": "equals"}
+_BEFORE_BYTE = rf"(?:0x|{_SLASHES}x)?"
+_BETWEEN_BYTES = re.compile(rf"[\s:,-]|\b0x|{_SLASHES}x", re.IGNORECASE)
 _KNOWN_SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     r"sk-(?=[A-Za-z0-9_-]*\d)[A-Za-z0-9_-]{8,}|sk-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and those that copy them
@@ -81,10 +87,13 @@ def redact(text: str) -> str:
 def without_known_secrets(text: str) -> str:
     """The text without the values of the environment's keys and tokens, however they are written there.
 
-    Found are the value itself, escaped for JSON, Python, HTML or an address, in base64 (also inside of a longer text),
-    and broken over lines. A value of less than 8 characters is found as a word of its own only.
+    Found are the value itself, escaped for JSON, Python, HTML or an address (all of it, or some characters only, also
+    twice), in other case, as hexadecimal bytes, in base64 (also inside of a longer text), and broken over lines. A
+    value of less than 8 characters is found as a word of its own only.
     """
-    for secret in settings.secret_values():
+    secrets = settings.secret_values()
+    seen = _undisguised(text) if any(len(secret) >= _LONG for secret in secrets) else ()
+    for secret in secrets:
         if len(secret) < _LONG:
             text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", MARK, text)
             continue
@@ -93,7 +102,7 @@ def without_known_secrets(text: str) -> str:
         for core in _base64_cores(secret):
             while core in text:
                 text = _without_base64(text, core)
-        text = _without_broken(text, secret)
+        text = _without_disguised(text, secret, seen)
     return text
 
 
@@ -170,12 +179,74 @@ def _without_base64(text: str, core: str) -> str:
     return f"{text[:start]}{MARK}{text[end:]}"
 
 
-def _without_broken(text: str, secret: str) -> str:
-    """The text without the value where white space, plain or escaped, stands inside of it."""
-    plain = "".join(secret.split())
-    if plain not in _BREAKS.sub("", text):
-        return text
-    return re.sub(_BREAK_HERE.join(re.escape(character) for character in plain), MARK, text)
+def _without_disguised(text: str, secret: str, seen: tuple[str, ...]) -> str:
+    r"""The text without the value where single characters of it are escaped, bytes are shown, or something is between.
+
+    Some libraries escape only what their own rules name (`\/` and `\u002b` in JSON, `%2B` beside a plain slash), so
+    that there are more spellings than can be listed. Args: seen = the text, undisguised.
+    """
+    # A pattern as long as the value is slow; mostly a look at the undisguised text says that it is not needed.
+    if any(plain in form for plain in _plain_forms(secret) for form in seen):
+        text = _disguises_of(secret).sub(MARK, text)
+    if secret.encode("utf-8", "surrogatepass").hex() in seen[0]:
+        text = _bytes_of(secret).sub(MARK, text)
+    return text
+
+
+@lru_cache(maxsize=256)
+def _plain_forms(secret: str) -> tuple[str, ...]:
+    """How the value looks in an undisguised text; an empty one would stand in any."""
+    return tuple(form for form in _undisguised(secret)[1:] if form)
+
+
+def _undisguised(text: str) -> tuple[str, ...]:
+    r"""The text in lower case: as if it showed bytes; escapes undone, without `\n`; and with the `n` of it."""
+    shown_bytes = _BETWEEN_BYTES.sub("", text).lower()
+    text = html.unescape(html.unescape(text))
+    text = re.sub("%(?:25)+", "%", text)
+    text = unquote(re.sub(rf"{_SLASHES}(?:u00|x)([0-9a-fA-F]{{2}})", r"%\1", text), "utf-8", "replace")
+    text = re.sub(rf"{_SLASHES}u([0-9a-fA-F]{{4}})", lambda found: chr(int(found[1], 16)), text)
+    plain = (_BREAKS.sub("", form).replace("\\", "").lower() for form in (text, _without_n(text)))
+    return (shown_bytes, *dict.fromkeys(plain))
+
+
+def _without_n(text: str) -> str:
+    r"""The text with `\n` as its two characters, which a value may hold: `C:\new`."""
+    return re.sub(rf"{_SLASHES}(?=[nrt])", "", text)
+
+
+@lru_cache(maxsize=256)
+def _disguises_of(secret: str) -> re.Pattern[str]:
+    """The value in any case, each character plain or escaped in any way."""
+    return re.compile(_BETWEEN.join(_disguises_of_one(character) for character in "".join(secret.split())), re.I)
+
+
+def _disguises_of_one(character: str) -> str:
+    number = ord(character)
+    raw = character.encode("utf-8", "surrogatepass")
+    units = character.encode("utf-16-be", "surrogatepass")
+    forms = [
+        "".join(rf"{_SLASHES}u{units[place : place + 2].hex()}" for place in range(0, len(units), 2)),
+        "".join(rf"{_SLASHES}x{byte:02x}" for byte in raw),
+        "".join(rf"%(?:25){{0,5}}{byte:02x}" for byte in raw),
+        rf"&(?:amp;){{0,5}}#(?:0*{number}|x0*{number:x})(?![0-9a-f]);?",
+    ]
+    if character in _ENTITIES:
+        forms.append(rf"&(?:amp;){{0,5}}{_ENTITIES[character]};")
+    if number < 256:
+        forms.append(rf"{_SLASHES}x{number:02x}")
+    if character == "\\":
+        plain = _SLASHES
+    else:
+        plain = re.escape(character) if character.isalnum() else rf"(?:{_SLASHES})?{re.escape(character)}"
+    return f"(?:{'|'.join([*forms, plain])})"
+
+
+@lru_cache(maxsize=256)
+def _bytes_of(secret: str) -> re.Pattern[str]:
+    """The value as hexadecimal bytes: `7365`, `73:65`, `0x73, 0x65`."""
+    raw = secret.encode("utf-8", "surrogatepass")
+    return re.compile(_BEFORE_BYTE + rf"[\s:,-]{{0,2}}{_BEFORE_BYTE}".join(f"{byte:02x}" for byte in raw), re.I)
 
 
 def _without_value(match: re.Match[str]) -> str:

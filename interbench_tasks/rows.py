@@ -197,14 +197,26 @@ def _from_hub(path: str, name: str | None, split: str, options: Mapping[str, Any
 
 
 def _undecoded(loaded: Any, source: str, folder: Path | None) -> DataSet:  # noqa: ANN401 - datasets is untyped
-    import datasets
-
     columns = []
     for column, feature in loaded.features.items():
-        if isinstance(feature, datasets.Image):
-            loaded = loaded.cast_column(column, datasets.Image(decode=False))
-            columns.append(column)
-        elif isinstance(getattr(feature, "feature", None), datasets.Image):
-            loaded = loaded.cast_column(column, datasets.List(datasets.Image(decode=False)))
+        raw = _raw(feature)
+        if raw is not None:
+            loaded = loaded.cast_column(column, raw)
             columns.append(column)
     return DataSet(rows=loaded, source=source, folder=folder, picture_columns=tuple(columns))
+
+
+def _raw(feature: Any) -> Any:  # noqa: ANN401 - datasets is untyped
+    """A column's type with its pictures undecoded, also those within lists and objects; None where it has none."""
+    import datasets
+
+    if isinstance(feature, datasets.Image):
+        return datasets.Image(decode=False)
+    if isinstance(feature, Mapping):
+        raw = {name: _raw(part) for name, part in feature.items()}
+        return {name: raw[name] or part for name, part in feature.items()} if any(raw.values()) else None
+    inner = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
+    found = _raw(inner) if inner is not None else None
+    if found is None:
+        return None
+    return datasets.List(found) if isinstance(feature, list) else type(feature)(found)

@@ -114,6 +114,13 @@ def test_only_money_has_fractions(monkeypatch, variable, allowed):
             limits_from(BudgetOptions())
 
 
+@pytest.mark.parametrize("variable", ["INTERBENCH_MAX_COST", "INTERBENCH_MAX_TOKENS", "INTERBENCH_MAX_CALLS"])
+def test_a_limit_with_too_many_digits_is_a_typing_error(monkeypatch, variable):
+    monkeypatch.setenv(variable, "9" * 400)
+    with pytest.raises(ConfigError, match=r"\(off: no limit\), at most 1,000,000,000,000,000"):
+        limits_from(BudgetOptions())
+
+
 def test_all_wrong_variables_are_told_at_once(monkeypatch):
     monkeypatch.setenv("INTERBENCH_MAX_COST", "-1")
     monkeypatch.setenv("INTERBENCH_MAX_CALLS", "x")
@@ -144,6 +151,7 @@ def options_of(budget: dict | None = None, **block):
         ({"max_cost": -1}, r"metadata.interbench.budget.max_cost = -1: Input should be greater than 0"),
         ({"max_cost": 0}, r"metadata.interbench.budget.max_cost = 0: "),
         ({"max_tokens": 1.5}, r"metadata.interbench.budget.max_tokens = 1.5: "),
+        ({"max_calls": 10**400}, r"metadata.interbench.budget.max_calls = 1000"),
         ({"max_calls": "many"}, r"metadata.interbench.budget.max_calls = 'many': "),
         ({"max_cots": 1}, r"budget.max_cots is no known key \(did you mean 'max_cost'\?\)"),
         ({"prices": "none.yaml"}, r"none.yaml: prices: cannot be read: No such file"),

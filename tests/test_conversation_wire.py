@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from interbench_tasks.metrics.mmrc import ConversationMetrics
+from interbench_tasks.protocols.conversation import ConversationOptions
 from tests.conversation_runs import played, row, server_backend
 from tests.servers.openai_server import OpenAIServer, PlantedReply, refusal
 
@@ -106,7 +108,8 @@ def test_an_overflow_that_the_server_reports_is_its_own_end(tmp_path):
     ]
     assert (record.status, record.stop_reason) == ("failed", "context_overflow")
     assert "does not fit the model" in record.error
-    assert run.summaries[0, 0]["arms"]["none"]["lost"][3] == 2
+    table = ConversationMetrics(ConversationOptions()).table(list(run.summaries.values()))
+    assert table["n_overflow.none"].value == 2
 
 
 @pytest.mark.parametrize(
@@ -189,8 +192,9 @@ def test_a_judge_that_fails_leaves_the_answer_unscored_and_is_told(tmp_path):
     assert {turn.verdict.score for turn in answers} == {None}
     assert records[0].status == "finished"
     assert any("judge" in text and "failed" in text for text in run.errors)
-    scored = run.summaries[0, 0]["arms"]["none"]["score"]["MR"]
-    assert (scored[0], scored[3]) == (0, 2)
+    table = ConversationMetrics(ConversationOptions()).table(list(run.summaries.values()))
+    assert table["n_judge_failed.none"].value == 2
+    assert "score.MR.none" not in table  # nothing is scored: undefined, and no zero
 
 
 def test_the_environment_names_judges_and_notetaker(tmp_path, monkeypatch):

@@ -264,6 +264,27 @@ def test_a_mapped_data_set_of_the_hub_is_read_row_by_row():
     assert episode.questions[0].ability == "IE"
 
 
+def test_pictures_within_turns_stay_undecoded(tmp_path):
+    """The data set's own bytes can be sent as they are, wherever in a row they lie."""
+    import datasets
+    from PIL import Image
+
+    picture = Image.new("RGB", (20, 10), "red")
+    rows = [{"dialogue": [{"human": "Hi", "image": [picture]}], "qa": [{"type": "IE", "query": "?", "label": "x"}]}]
+    features = datasets.Features(
+        {
+            "dialogue": [{"human": datasets.Value("string"), "image": [datasets.Image()]}],
+            "qa": [{name: datasets.Value("string") for name in ("type", "query", "label")}],
+        }
+    )
+    datasets.Dataset.from_list(rows, features=features).to_parquet(str(tmp_path / "talks.parquet"))
+    data = load_rows(str(tmp_path / "talks.parquet"), name=None, split="test", options={})
+    assert data.picture_columns == ("dialogue",)
+    assert isinstance(data.rows[0]["dialogue"][0]["image"][0]["bytes"], bytes)
+    episode = reader_from(data, options_of({**NO_JUDGE, "mapping": shipped_mapping()})).episode(0, 0)
+    assert episode.script[0].user.pictures[0].passed_through
+
+
 def test_the_abilities_are_the_papers_six():
     assert list(ABILITIES) == ["IE", "CR", "IU", "IM", "MR", "AR"]
 

@@ -15,6 +15,7 @@ from interbench_tasks.judging import (
     Rubric,
     Scale,
     Subject,
+    _word,
     judge_prompt,
     judge_reply,
     rubrics,
@@ -118,7 +119,10 @@ def test_a_word_that_stands_in_the_texts_is_not_the_nonce():
     # Whoever writes this could only have guessed it; it is passed over all the same.
     again = judge_prompt(RUBRIC, response(first), judge="j", seed="0")
     assert again.nonce != first
-    assert again.nonce not in response(first).response
+    guessed = _word(["same"], "nonce", {"response": "other"})
+    passed_over = _word(["same"], "nonce", {"response": f"It is {guessed.upper()}."})
+    assert guessed != passed_over
+    assert _word(["same"], "nonce", {"response": "other"}) == guessed
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from interbench_tasks.plugins.judges import (
 from interbench_tasks.records import Verdict
 
 RULES = {name: make() for name, make in interbench_panel_rules().items()}
-FAILED = object()
+FAILED = "(failed)"
 
 
 def verdict(judge, vote) -> Verdict:
     """A vote: a score, a label, (label, score), or FAILED."""
-    if vote is FAILED:
+    if vote == FAILED:
         return Verdict(judge=judge, status="error", score=None)
     label, score = vote if isinstance(vote, tuple) else (vote, None) if isinstance(vote, str) else (None, vote)
     return Verdict(judge=judge, status="scored", score=score, label=label)
@@ -131,7 +131,7 @@ def test_a_panel_never_says_more_than_its_judges(name):
     """Whatever they say, a score lies within theirs, and a label is one of theirs."""
     for votes in product([("a", 0), ("a", 2), ("b", 1), FAILED], repeat=3):
         status, score, label = combined(RULES[name], *votes)
-        valid = [vote for vote in votes if vote is not FAILED]
+        valid = [vote for vote in votes if vote != FAILED]
         if status == "scored":
             assert min(vote[1] for vote in valid) <= score <= max(vote[1] for vote in valid)
             assert label in {None, "split", *(vote[0] for vote in valid)}

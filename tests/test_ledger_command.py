@@ -63,6 +63,15 @@ def test_show_tells_what_is_there_and_what_it_saved(folder, words):
 def test_show_takes_another_folder(folder, tmp_path):
     other = stored(tmp_path / "other")
     assert str(other) in interbench("ledger", "show", "--folder", other)[1]
+    assert str(other) in interbench("ledger", "--folder", other)[1]
+
+
+@pytest.mark.parametrize("words", [("show",), ("prune", "--model", "*", "--yes"), ("export",)])
+def test_a_folder_before_the_verb_is_refused_not_ignored(folder, tmp_path, words):
+    other = stored(tmp_path / "other")
+    with pytest.raises(LedgerError, match=f"interbench ledger {words[0]} --folder"):
+        interbench("ledger", "--folder", other, *words)
+    assert "7 replies" in interbench("ledger")[1]
 
 
 def test_show_goes_on_past_a_damaged_file_and_ends_with_1(folder):

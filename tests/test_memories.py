@@ -28,6 +28,7 @@ from tests.dialogues import (
     MEMORIES,
     answers,
     conversation,
+    conversation_protocol,
     failing,
     fake_roles,
     listener,
@@ -330,8 +331,6 @@ def test_notes_that_must_be_there_at_every_turn_are_waited_for():
         def messages(self, notes, history):
             return history if notes is None else [*history[:-1], user(f"({notes.text}) {history[-1].text}")]
 
-    from tests.dialogues import conversation_protocol
-
     made = conversation_protocol(memories=("note_taking",))
     made._arms[0].members["note_taking"] = Everywhere()
     roles = fake_roles(notetaker=lambda asked: str(asked.round))
@@ -385,6 +384,54 @@ def test_failed_calls_of_one_arm_are_no_matter_for_another():
         "note_taking/q0": False,
         "note_taking/q1": False,
     }
+
+
+@pytest.mark.parametrize("acts_at", ["question", "every_turn"])
+def test_a_memory_that_raises_while_it_shows_the_past_fails_its_arm_only(acts_at):
+    class Broken:
+        takes_notes = False
+
+        def messages(self, notes, history):
+            raise RuntimeError("lost")
+
+    Broken.acts_at = acts_at
+    made = conversation_protocol(memories=("none", "note_taking"))
+    made._arms[1].members["note_taking"] = Broken()
+    record = asyncio.run(made.play(conversation(2), fake_roles()))
+    found = answers(record)
+    assert [found[f"none/q{number}"].reply.usable for number in (0, 1)] == [True, True]
+    assert not any(turn.reply.usable for branch, turn in found.items() if branch.startswith("note_taking"))
+    failed = [turn.reply for turn in record.turns if not turn.reply.usable]
+    assert "a memory raised RuntimeError('lost')" in failed[0].error
+    assert failed[0].usage.calls == 0
+    assert record.ends
+
+
+def test_what_raises_in_one_history_stops_the_others_too():
+    """A bug fails the episode with its own words, and leaves no task behind."""
+    made = conversation_protocol(memories=("none", "recent_turns"))
+    asked = []
+
+    class Odd:
+        name = "odd"
+
+        async def reply(self, messages, *, branch="", round=0, purpose="answer"):
+            asked.append(branch)
+            await asyncio.sleep(0)
+            if branch:
+                raise LookupError("a bug")
+            return Reply(text="x")
+
+    roles = fake_roles()
+    roles.receiver = Odd()
+
+    async def run():
+        with pytest.raises(LookupError, match="a bug"):
+            await made.play(conversation(30), roles)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1
+    assert len(asked) < 30
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

@@ -7,16 +7,9 @@ import random
 import pytest
 
 from interbench_tasks.metrics.mmrc_analyses import (
+    ANALYSES,
     DAILY,
-    by_distance,
-    by_domain,
-    by_exact_distance,
-    by_pictures,
-    by_place,
-    by_position,
-    by_topic,
-    by_turns,
-    by_updates,
+    analysed,
     error_shares,
     modality_difference,
     rows_from,
@@ -51,6 +44,10 @@ def rows():
     return {arm: [row for row in found if row.arm == arm] for arm in ("none", "notes")}
 
 
+def by(name, rows, **more):
+    return analysed(rows, (name,), **more)[name]
+
+
 def values(estimates) -> dict[str, float]:
     return {name: round(estimate.value, 2) for name, estimate in estimates.items()}
 
@@ -59,7 +56,7 @@ def values(estimates) -> dict[str, float]:
 
 
 def test_the_distance_at_which_a_memory_ends_is_found(rows):
-    found = by_exact_distance(rows["none"])
+    found = by("exact_distance", rows["none"])
     assert list(found) == [str(distance) for distance in range(12)]
     forgotten = [int(distance) for distance, estimate in found.items() if estimate.ci95.high < 2.5]
     remembered = [int(distance) for distance, estimate in found.items() if estimate.ci95.low > 2.5]
@@ -68,23 +65,23 @@ def test_the_distance_at_which_a_memory_ends_is_found(rows):
 
 
 def test_with_notes_distance_does_not_matter(rows):
-    found = by_distance(rows["notes"])
+    found = by("distance", rows["notes"])
     assert list(found) == ["0", "1-2", "3-5", "6-11"]
     assert all(estimate.ci95.low > 4 for estimate in found.values())
-    fallen = by_distance(rows["none"])
+    fallen = by("distance", rows["none"])
     assert fallen["0"].value > 4
     assert fallen["6-11"].value < 1
 
 
 def test_position_is_where_the_newest_evidence_stands(rows):
-    found = by_position(rows["none"])
+    found = by("position", rows["none"])
     assert list(found) == ["first third", "middle third", "last third"]
     assert found["first third"].value < 1
     assert found["last third"].value > 4
 
 
 def test_where_the_evidence_stood_when_the_question_came(rows):
-    plain, noted = by_place(rows["none"]), by_place(rows["notes"])
+    plain, noted = by("place", rows["none"]), by("place", rows["notes"])
     assert list(plain) == ["in_view", "cut"]
     assert (plain["in_view"].n, plain["cut"].n) == (60 * K, 60 * (12 - K))
     assert plain["in_view"].value > 4
@@ -113,8 +110,7 @@ def test_without_evidence_there_is_no_distance_and_no_place():
     asked = question("q", "AR")
     (row,) = rows_from([conversation(0, [asked], [answer("none", asked, score=3)])], ("none",))
     assert (row.distance, row.position, row.place, row.n_updates) == (None, None, None, None)
-    for analysis in (by_distance, by_exact_distance, by_position, by_place, by_updates, by_topic, by_domain):
-        assert analysis([row]) == {}
+    assert {name for name, bins in analysed([row]).items() if bins} == {"turns", "pictures"}
 
 
 # --- other bins ---------------------------------------------------------------------------------------------------
@@ -127,12 +123,12 @@ def planted(n, score, *, ability="MR", arm="none", changes=(), **more):
 
 @pytest.mark.parametrize(("n_turns", "name"), [(4, "4-5"), (5, "4-5"), (6, "6-9"), (16, "14-16"), (22, "20-22")])
 def test_turns_are_binned_as_in_figure_7(n_turns, name):
-    found = by_turns(rows_from([planted(0, 3, n_turns=n_turns)], ("none",)))
+    found = by("turns", rows_from([planted(0, 3, n_turns=n_turns)], ("none",)))
     assert values(found) == {name: 3}
 
 
 def test_a_number_of_turns_outside_the_papers_bins_is_in_none():
-    assert by_turns(rows_from([planted(0, 3, n_turns=3), planted(1, 3, n_turns=23)], ("none",))) == {}
+    assert by("turns", rows_from([planted(0, 3, n_turns=3), planted(1, 3, n_turns=23)], ("none",))) == {}
 
 
 def test_updates_pictures_topics_and_domains():
@@ -143,24 +139,24 @@ def test_updates_pictures_topics_and_domains():
         planted(3, 1, changes={"extra": {"updates": "many"}}, category=None),
     ]
     found = rows_from(records, ("none",))
-    assert values(by_updates(found)) == {"0": 5, "1": 3, "2": 1}
-    assert values(by_pictures(found)) == {"0": 1, "1-2": 4, "11+": 1}
-    assert values(by_topic(found)) == {"Job_Career": 3, "Law": 1, "Travel": 5}
-    assert values(by_domain(found)) == {"daily": 5, "professional": 3}
+    assert values(by("updates", found)) == {"0": 5, "1": 3, "2": 1}
+    assert values(by("pictures", found)) == {"0": 1, "1-2": 4, "11+": 1}
+    assert values(by("topic", found)) == {"Job_Career": 3, "Law": 1, "Travel": 5}
+    assert values(by("domain", found)) == {"daily": 5, "professional": 3}
 
 
 def test_the_topics_of_daily_life_are_eight():
     records = [planted(n, n % 5, category=topic) for n, topic in enumerate(DAILY)]
-    assert by_domain(rows_from(records, ("none",)))["daily"].n == 8
+    assert by("domain", rows_from(records, ("none",)))["daily"].n == 8
 
 
 def test_an_unscored_answer_is_counted_beside_its_bin_and_not_in_its_mean():
     records = [planted(0, 4, category="Film"), planted(1, None, category="Film")]
-    found = by_topic(rows_from(records, ("none",)))["Film"]
+    found = by("topic", rows_from(records, ("none",)))["Film"]
     assert (found.value, found.n, found.unscored, found.bounds) == (4, 1, 1, (2, 4.5))
     asked = question("q", "MR")
     failed = conversation(2, [asked], [answer("none", asked, FAILED)], category="Film")
-    assert by_topic(rows_from([*records, failed], ("none",)))["Film"].unscored == 2
+    assert by("topic", rows_from([*records, failed], ("none",)))["Film"].unscored == 2
 
 
 def test_intervals_are_by_conversation():
@@ -169,7 +165,7 @@ def test_intervals_are_by_conversation():
         conversation(n, asked, [answer("none", each, score=n % 5) for each in asked], category="Film")
         for n in range(20)
     ]
-    assert by_topic(rows_from(records, ("none",)), draws=500)["Film"].method == "cluster_bootstrap"
+    assert by("topic", rows_from(records, ("none",)), draws=500)["Film"].method == "cluster_bootstrap"
 
 
 def test_multiple_choice_is_in_no_analysis_of_scores():
@@ -184,6 +180,14 @@ def test_an_arm_with_a_history_of_its_own_has_its_own_turns():
     (own,) = rows_from([record], ("own",))
     (shared,) = rows_from([record], ("none",))
     assert (own.n_turns, shared.n_turns) == (6, 4)
+
+
+def test_all_analyses_come_from_one_set_of_resamples_and_are_each_what_they_are_alone(rows):
+    together = analysed(rows["none"], draws=200)
+    assert list(together) == list(ANALYSES)
+    for name in ("distance", "place"):
+        assert together[name] == by(name, rows["none"], draws=200)
+    assert analysed([]) == {name: {} for name in ANALYSES}
 
 
 # --- twins --------------------------------------------------------------------------------------------------------

@@ -188,3 +188,9 @@ def test_a_very_long_reply_does_not_hang(text):
     picture_numbers(text, 5)
     item_counts(text, PASS)
     assert time.process_time() - began < 4
+
+
+def test_initials_end_no_sentence():
+    names = ["J.K. Rowling", "R.R. Martin", "J. R. R. Tolkien"]
+    counts = item_counts("J.K. Rowling, R.R. Martin, and J. R. R. Tolkien.", names)
+    assert (counts.hits, counts.named) == (3, 3)

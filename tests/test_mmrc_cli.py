@@ -27,7 +27,10 @@ def test_the_demo_runs_offline_and_shows_what_notes_are_worth(demo):
     assert table["overall.note_taking"] > table["overall.none"] + 1
     assert table["difference.overall.note_taking-none.ci95_low"] > 0
     assert "overall.note_taking" in output
-    assert "simulated" in json.loads(next(folder.rglob("manifest.json")).read_text())["models"]["judge"]["name"]
+    manifest = json.loads(next(folder.rglob("manifest.json")).read_text())
+    assert "simulated" in manifest["models"]["judge"]["name"]
+    own = "recent_turns+note_taking"
+    assert manifest["conversations"] == {"none": "shared", "note_taking": "shared", own: own}
 
 
 def test_every_arm_has_its_answers_and_own_conversations_are_told_apart(demo):

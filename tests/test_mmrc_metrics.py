@@ -393,8 +393,10 @@ def test_notes_are_counted():
 def test_the_harness_gets_at_most_25_rows(memories, rubric):
     metrics = ConversationMetrics(Options(memories=memories, rubric=rubric))
     names = metrics.headline([*metrics.lineup.rate_names(), *metrics.lineup.count_names()])
-    rows = sum(1 if name.startswith("n") else ROWS_OF_A_RATE for name in names)
+    rows = sum(1 if name.startswith("n") or name in metrics.bare else ROWS_OF_A_RATE for name in names)
     assert rows <= MAX_HEADLINE_ROWS
+    assert metrics.bare <= set(names)
+    assert all(f"score.{ability}.none" in names for ability in ABILITIES) == (rubric is not None)
     assert ("overall.none" in names) == (rubric is not None)
     assert {"n", "n_failed"} <= set(names)
 

@@ -23,6 +23,7 @@ from PIL import Image
 
 from interbench_tasks.backends import chat_bodies
 from interbench_tasks.backends.openai import OpenAIBackend
+from interbench_tasks.engine.failures import checked_reply
 from interbench_tasks.errors import BackendError, MissingKeyError
 from interbench_tasks.hookspecs import Backend, Call
 from interbench_tasks.records import Episode, GenerationSettings, Message, PictureRef, Reply, Usage
@@ -512,6 +513,17 @@ def test_missing_usage_is_unknown_and_never_zero() -> None:
     assert reply.usage == Usage(calls=1, input_tokens=None, output_tokens=None, reasoning_tokens=None)
     [reply], _ = served(PlantedReply(text="A", usage={"prompt_tokens": "many", "completion_tokens": 3}))
     assert reply.usage == Usage(calls=1, input_tokens=None, output_tokens=3, reasoning_tokens=None)
+
+
+@pytest.mark.parametrize("absurd", [10**20, 10**30, -1, 1.5, True, [3]])
+def test_an_absurd_usage_is_unknown_and_loses_no_reply(absurd) -> None:
+    details = {"cached_tokens": absurd}
+    usage = {"prompt_tokens": absurd, "completion_tokens": 3, "prompt_tokens_details": details}
+    [reply], _ = served(PlantedReply(text="Answer: A", usage=usage))
+    assert (reply.text, reply.status) == ("Answer: A", "ok")
+    assert reply.usage == Usage(calls=1, input_tokens=None, output_tokens=3, reasoning_tokens=None)
+    assert reply.run.cached_input_tokens is None
+    assert checked_reply(reply, "openai:m") is reply
 
 
 # --- failures -------------------------------------------------------------------------------------------------------

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from interbench_tasks.abilities import ABILITIES
+from interbench_tasks.judging import rubrics
 from interbench_tasks.metrics.mmrc import ConversationMetrics
-from interbench_tasks.metrics.mmrc_analyses import DAILY, PROFESSIONAL, TURN_BINS
-from tests.conversation_records import Options, talk
+from interbench_tasks.metrics.mmrc_analyses import DAILY, PROFESSIONAL, TURN_BINS, analysed, error_shares, rows_from
+from interbench_tasks.records import Verdict
+from tests.conversation_records import Options, answer, conversation, question, talk
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "published_mmrc.json").read_text(encoding="utf-8"))
 TABLE3, COLUMNS = PUBLISHED["table3"], PUBLISHED["table3_columns"]
@@ -179,3 +181,54 @@ def test_m11_larger_models_do_not_always_refuse_worse():
     better = [("mplug-Ow3-1B", "mplug-Ow3-2B", "mplug-Ow3-7B"), ("VILA1.5-3B", "VILA1.5-8B")]
     assert all(ar[family[0]] == max(ar[model] for model in family) for family in worse)
     assert all(ar[family[0]] == min(ar[model] for model in family) for family in better)
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def analysis(name, groups):
+    """An analysis of N conversations a group. Args: groups = (mean score, what its conversations are like)."""
+    records = []
+    for mean, changes in groups:
+        asked = question("q", "MR", **changes.get("question", {}))
+        like = {key: value for key, value in changes.items() if key != "question"}
+        for score in scores_with_mean(mean):
+            records.append(conversation(len(records), [asked], [answer("none", asked, score=score)], **like))
+    found = analysed(rows_from(records, ("none",)), (name,), draws=200)[name]
+    return [estimate.value for estimate in found.values()]
+
+
+@pytest.mark.parametrize("ability", ["IE", "IM", "MR"])
+def test_figure_7_comes_out_again(ability):
+    values = PUBLISHED["by_turns"][ability]
+    groups = [(value, {"n_turns": low}) for value, (low, _) in zip(values, TURN_BINS, strict=True)]
+    assert analysis("turns", groups) == pytest.approx(values)
+
+
+@pytest.mark.parametrize("whisker", ["high", "low"])
+def test_figure_9_comes_out_again(whisker):
+    values = PUBLISHED["by_updates"][whisker]
+    groups = [(value, {"question": {"extra": {"updates": str(n)}}}) for n, value in enumerate(values)]
+    assert analysis("updates", groups) == pytest.approx(values)
+
+
+def test_the_domain_bias_comes_out_again():
+    assert analysis("domain", [(2.61, {"category": "Film"}), (3.23, {"category": "Biology"})]) == [2.61, 3.23]
+
+
+KINDS = {"memory": "MR", "update": "IU", "reasoning": "CR", "refusal": "AR"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_figures_10_to_13_come_out_again_with_the_labels_of_our_rubrics(kind):
+    printed = PUBLISHED["errors"][kind]
+    rubric = rubrics("mmrc_errors")[KINDS[kind]]
+    assert {label for labels in printed for label in labels.split("+")} == set(rubric.labels)
+    assert rubric.several == any("+" in labels for labels in printed)
+    verdicts = [
+        Verdict(judge="panel", status="scored", score=None, label=label)
+        for label, percent in printed.items()
+        for _ in range(round(percent * 10))
+    ]
+    total = sum(printed.values())
+    assert error_shares(verdicts) == pytest.approx({label: percent / total for label, percent in printed.items()})

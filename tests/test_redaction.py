@@ -120,6 +120,60 @@ def test_a_key_is_found_in_every_spelling(monkeypatch, spelled):
         assert piece not in found
 
 
+def escaped(text: str, form: str) -> str:
+    return "".join(character if character.isalnum() else form.format(ord(character)) for character in text)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        KEY.replace("/", "\\/"),  # PHP's JSON
+        KEY.replace("&", "\\u0026"),  # Go's JSON
+        escaped(KEY, "\\u{:04x}"),
+        escaped(KEY, "\\u{:04X}"),  # .NET's JSON
+        json.dumps(escaped(KEY, "\\u{:04x}")),
+        "".join(f"\\u{ord(character):04x}" for character in KEY),
+        "".join(f"\\x{ord(character):02x}" for character in KEY),
+        KEY.replace("+", "%2B"),
+        KEY.replace("/", "%2F").replace("+", "%2b"),
+        quote(quote(KEY, safe=""), safe=""),
+        "".join(f"%{ord(character):02X}" for character in KEY),
+        escaped(KEY, "&#{};"),
+        escaped(KEY, "&#x{:X};"),
+        html.escape(html.escape(KEY)),
+        escaped(KEY, "\\{:c}"),
+        KEY.lower(),
+        KEY.upper(),
+        KEY.encode().hex(),
+        KEY.encode().hex(":").upper(),
+        KEY.encode().hex(" "),
+        ", ".join(f"0x{byte:02x}" for byte in KEY.encode()),
+        f"{KEY[:9]}\u200b{KEY[9:]}",
+        f"{KEY[:9]}\\\\n{KEY[9:]}",
+    ],
+)
+def test_a_key_is_found_however_single_characters_are_escaped(monkeypatch, spelled):
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    assert redact(f"before <{spelled}> after").strip('"').replace('"', "") == f"before <{MARK}> after"
+
+
+@pytest.mark.parametrize("key", ["C:\\new\\table8", "ab%41cd&amp;ef", "%25%25%25%25x", "n\\nn\\nn\\n1"])
+def test_a_key_that_looks_escaped_itself_is_found(monkeypatch, key):
+    monkeypatch.setenv("SOME_API_KEY", key)
+    for text in (key, json.dumps(key), json.dumps(json.dumps(key)), quote(key, safe=""), html.escape(key), repr(key)):
+        found = redact(f"x {text} y")
+        assert MARK in found
+        assert key[2:] not in found
+
+
+@pytest.mark.parametrize("piece", ["%25", "\\", "&amp;", "\\u0061", "a\\n", "61:", "&#97;", "a"])
+def test_a_long_text_of_escapes_is_redacted_in_linear_time(monkeypatch, piece):
+    monkeypatch.setenv("SOME_API_KEY", "a" * 40 + "b")
+    started = time.process_time()
+    assert redact(piece * (200_000 // len(piece)))
+    assert time.process_time() - started < 5
+
+
 def test_a_key_with_other_letters_and_of_several_lines_is_found(monkeypatch):
     monkeypatch.setenv("SERVICE_KEY", "clé-secrète-ü")
     monkeypatch.setenv("PEM_KEY", "-----BEGIN KEY-----\nabcdef\n-----END KEY-----")

@@ -267,8 +267,9 @@ def test_each_task_is_told_on_a_line_and_the_worst_decides(tmp_path, capsys):
     gone = Note(kind="begun", task="gone", folder=tmp_path / "gone")
     assert _told(Ended(exit_code=0, notes=[*begun, gone, PROBLEM, DONE])) == 1
     errors = capsys.readouterr().err
-    assert "interbench: t: P\n" in errors
-    assert "interbench: gone: " in errors
+    assert errors == "interbench: t: P\n"
+    assert _told(Ended(exit_code=0, notes=[*begun, gone, DONE])) == 1
+    assert f"interbench: gone: {tmp_path / 'gone' / 'manifest.json'}: there is no such file" in capsys.readouterr().err
 
 
 def test_only_the_first_rank_speaks_of_folders(tmp_path, capsys, monkeypatch):

@@ -270,6 +270,22 @@ def test_a_budget_that_ends_before_the_second_pass_leaves_the_first_and_an_unfin
     assert score_folder(plan.folder, OFFERS)["finished"] is False
 
 
+def test_nobody_is_told_what_was_written_for_a_row_that_asks_the_same(tmp_path):
+    rows = [row | {"question": f"Which of the {doc % 2}?"} for doc, row in enumerate(question_rows(N))]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    _, records = play(plan_of(tmp_path))
+    asked = {record.episode_id: record.turns[0].user.text for record in records}
+    assert len(set(asked.values())) == 2
+    borrowed = [
+        (asked[record.episode_id], asked[turn.feedback.source])
+        for record in records
+        for turn in record.turns
+        if turn.branch.startswith("mismatched")
+    ]
+    assert len(borrowed) > 20
+    assert all(own != lent for own, lent in borrowed)
+
+
 def killed(source, folder, *, keep):
     """The folder of a run that was killed: the records in `keep`, of the first pass where they say so; no plan."""
     own = RunFolder(folder)

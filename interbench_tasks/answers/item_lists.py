@@ -17,7 +17,7 @@ _BULLET = re.compile(r"^\s*(?:[-*+\u2022\u00b7\u2013]|\(?\d{1,2}[.)]|[a-zA-Z][.)
 _SPLIT = re.compile(
     r"[,;\u3001\uff0c\uff1b\n]|(?:^|\s)(?:and|as well as|plus|along with)\s|\s[&+/]\s|和|及", re.IGNORECASE
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])|[\u3002\uff01\uff1f]|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)\s+(?=[A-Z\"'(])|[\u3002\uff01\uff1f]|\n+")
 _CHAT = re.compile(
     r"^(?:sure|certainly|of course|okay|ok|yes|here\b|let me know|i hope|hope this|if you|please|feel free|is there any"
     r"|you['\u2019]re welcome|thank|these are all|that is all|that['\u2019]s all|in total|so there)",

@@ -20,7 +20,7 @@ _ABLE = (
 _DECLINES = re.compile(
     rf"""
     \b(?:can|could|would|am|are|is|was|were|do|does|did|has|have|had|will)(?:\s+|(?=n)){_NOT}\b
-        (?:\s+[\w'\u2019,]+){{0,6}}?\s+(?:{_ABLE}|{_TOLD})\b
+        (?:\s+[\w'\u2019]+){{0,6}}?\s+(?:{_ABLE}|{_TOLD})\b
     | \b(?:cannot|ca[n]['\u2019]t|won['\u2019]t)\b(?:\s+[\w'\u2019]+){{0,4}}?\s+{_ABLE}\b
     | \b(?:unable|impossible|not\s+able|not\s+possible)\s+to\s+{_ABLE}\b
     | \b(?:never|nowhere|not)\s+(?:\w+\s+){{0,3}}?{_TOLD}\b

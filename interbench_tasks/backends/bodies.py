@@ -15,6 +15,8 @@ from interbench_tasks.redaction import redact
 
 _READ_BYTES = 8192
 """Of a body that is quoted; keys are shorter."""
+_ABSURD = 1 << 40
+"""Tokens that no call has; a reply that is paid for must not be lost for what stands beside it."""
 _OWN_ENDS = ("stop", "length")
 """Finish reasons after which an empty text is the model's own."""
 
@@ -115,8 +117,8 @@ def error_text(body: object) -> str:
 
 
 def count_or_none(value: object) -> int | None:
-    """A token count; None where the server does not tell, never 0."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A token count; None where the server does not tell, or tells an absurd one; never 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _ABSURD else None
 
 
 def text_or_none(value: object) -> str | None:

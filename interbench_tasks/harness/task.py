@@ -217,6 +217,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": len(results)}
         summaries = [_summary_from(result) for result in _flat(results)]
+        bare = getattr(self._metric_set, "bare", ())
         row: dict[str, Any] = {ALL_ROWS: {"summaries": [summary for summary in summaries if summary is not None]}}
         for summary in row[ALL_ROWS]["summaries"]:
             contributions = self._contributions(summary)
@@ -224,7 +225,7 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
                 if name == "n":
                     continue  # the same number as ALL_ROWS
                 row[name] = {"value": contributions[name]}
-                for sibling in [] if is_count(name) else SIBLINGS:
+                for sibling in [] if is_count(name) or name in bare else SIBLINGS:
                     row.setdefault(name + sibling, {})
         return row
 

@@ -1,7 +1,8 @@
 """The harness's command line, as `interbench run` starts it: `python -m interbench_tasks.harness.watched ARGUMENTS`.
 
 It does what `lmms-eval ARGUMENTS` does, but for four things: an error that the harness only prints is noted and makes
-the exit code 1 (2 for a wrong command line); SIGTERM ends it like Ctrl-C, with what is finished in order; it ends when
+the exit code 1 (2 for a wrong command line); SIGTERM and a closed terminal (SIGHUP) end it like Ctrl-C, with what
+is finished in order; it ends when
 the process that started it is gone; and keys of the environment are taken out of all that it prints.
 """
 
@@ -29,6 +30,7 @@ COMMAND_LINE = "lmms_eval.__main__"
 EVALUATE_ONE = "cli_evaluate_single"
 LISTS = ("list", "list_groups", "list_tags", "list_subtasks")
 """Values of `--tasks` that show something and play nothing."""
+STOPS = ("SIGINT", "SIGTERM", "SIGHUP")
 LOOK_AGAIN_S = 1.0
 SAME_KEY_PRESS_S = 0.5
 """A Ctrl-C in a terminal reaches us twice: from the terminal, and passed on by `interbench run`."""
@@ -164,7 +166,7 @@ def main() -> None:
     """What `python -m` runs."""
     sys.stdout, sys.stderr = WithoutKeys(sys.stdout), WithoutKeys(sys.stderr)
     handler = _interrupted_once()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (getattr(signal, name) for name in STOPS if hasattr(signal, name)):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
     if settings.status_file() is not None:

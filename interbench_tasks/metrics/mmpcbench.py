@@ -47,7 +47,7 @@ from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_cases import cases_of, panels_of
 from interbench_tasks.metrics.mmpcbench_names import (
     COUNTS,
-    MAX_HEADLINE_RATES,
+    HEADLINE,
     CritiqueOptions,
     kind_of_metric,
     rate_names,
@@ -119,10 +119,8 @@ class CritiqueMetrics:
         return in_order | {name: _count([own[name] for own in counts]) for name in COUNTS}
 
     def headline(self, names: Sequence[str]) -> list[str]:
-        """The names for the harness's table: the first four of `eda, pcq, dp, se, meda, ...` that are there."""
-        wanted = ("eda", "pcq", "dp", "se", "meda", "type_coverage", "all_detected", "urr_v", "far_v")
-        rates = [name for name in wanted if name in names][:MAX_HEADLINE_RATES]
-        return [name for name in names if name in rates or name in ("n", "n_failed")]
+        """The names for the harness's table; all the others are in `metrics.json`."""
+        return [name for name in names if name in HEADLINE]
 
     # --- its parts ----------------------------------------------------------------------------------------------------
 

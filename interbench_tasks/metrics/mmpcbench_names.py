@@ -31,8 +31,8 @@ COUNTS = (
     "n_judge_asked_again",
     "n_cut_replies",
 )
-MAX_HEADLINE_RATES = 4
-"""Each has five rows in the harness's table (itself, its interval, n, unscored), and there is room for 25."""
+HEADLINE = (*MAIN, "n", "n_failed")
+"""For the harness's table, which has room for 25 rows: a rate has five (itself, its interval, n, unscored)."""
 
 
 class CritiqueOptions(Protocol):

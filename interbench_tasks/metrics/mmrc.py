@@ -63,6 +63,7 @@ class ConversationMetrics:
         self._means = self.lineup.means()
         self._counts = tuple(self.lineup.count_names())
         self._headline = frozenset(self.lineup.headline())
+        self.bare = self.lineup.bare()
 
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
         """What the metrics need of a record; JSON-able, under 4 KB for up to four arms, whatever the questions."""

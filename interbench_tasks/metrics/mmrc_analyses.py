@@ -1,7 +1,7 @@
 """Where a memory fails: scores of conversations by turns, evidence, updates, pictures, topic and modality.
 
-Each function takes rows and gives bin -> estimate, in the order of the bins; a bin without a scored answer is absent.
-Only judged answers count (`mmrc_answers`). Questions of one conversation or cluster are resampled together.
+`analysed` gives all of them, in the order of their bins. Only judged answers count (`mmrc_answers`). Questions of one
+conversation or cluster are resampled together.
 """
 
 from __future__ import annotations
@@ -9,22 +9,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import DRAWS, Estimate
 from interbench_tasks.metrics.mmrc_answers import Answer, answers_from_record, history_of, pictures_in
-from interbench_tasks.metrics.sums import mean_of_scored
+from interbench_tasks.metrics.sums import Sums, estimates_from_sums, mean_of_scored
 from interbench_tasks.records import EpisodeRecord, Question, Seen, Verdict
 
 TURN_BINS = ((4, 6), (6, 10), (10, 14), (14, 17), (17, 20), (20, 23))
 """Numbers of turns, [low, high). Source: MMRC, Fig 7, whose last bin is [20, 22]."""
-DISTANCE_BINS = ((0, 1), (1, 3), (3, 6), (6, 12), (12, 25), (25, 100), (100, 1_000_000))
+OPEN_END = 1_000_000
+DISTANCE_BINS = ((0, 1), (1, 3), (3, 6), (6, 12), (12, 25), (25, 100), (100, OPEN_END))
 """Turns between the evidence and the questions, [low, high). Ours."""
+PICTURE_BINS = ((0, 1), (1, 3), (3, 6), (6, 11), (11, OPEN_END))
+"""Pictures of a conversation, [low, high). Ours."""
 DAILY = ("Travel", "Music", "Film", "Sport", "Game", "House", "Food", "Shopping")
 PROFESSIONAL = ("History", "Economy", "Biology", "Computer", "Society", "Job Career")
 """Source: MMRC, Fig 5."""
-Key = TypeVar("Key")
+Key = int | str | None
 Place = Literal["in_view", "in_notes", "cut"]
 ZERO_TO_FIVE = Interval(0.0, 5.0)
 
@@ -109,59 +115,98 @@ def _row(record: EpisodeRecord, answer: Answer, n_turns: int, n_pictures: int) -
 # --- by one property ------------------------------------------------------------------------------------------------
 
 
-def by_turns(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by the number of turns. Source: MMRC, Fig 7.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A way to put answers into bins."""
 
-    Args: rows = of one arm, and of one ability or several; span = lowest and highest score.
+    bin_of: Callable[[Row], Key]
+    """The bin of a row; None where it is in none."""
+    bins: Callable[[Sequence[Row]], Mapping[Key, str]]
+    """Bin -> its name, in the order to show."""
+
+
+def analysed(
+    rows: Sequence[Row], names: Sequence[str] | None = None, *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS
+) -> dict[str, dict[str, Estimate]]:
+    """Analysis -> bin -> mean score, all from one set of resamples; a bin without a scored answer is absent.
+
+    Args: rows = of one arm, and of one ability or several; names = of ANALYSES, None: all; span = lowest and highest
+        score.
     """
-    return _binned(rows, lambda row: row.n_turns, TURN_BINS, span, draws)
+    scores = np.array([row.score if row.score is not None else 0.0 for row in rows], dtype=np.float64)
+    scored = np.array([row.score is not None for row in rows], dtype=np.bool_)
+    columns: dict[str, Sums] = {}
+    places: dict[str, tuple[str, str]] = {}
+    for name in ANALYSES if names is None else names:
+        analysis = ANALYSES[name]
+        found = [analysis.bin_of(row) for row in rows]
+        for key, told in analysis.bins(rows).items():
+            within = np.array([place == key for place in found], dtype=np.bool_)
+            columns[f"{name} {told}"] = _column(scores, scored, within, span)
+            places[f"{name} {told}"] = (name, told)
+    estimates = estimates_from_sums(columns, [row.cluster for row in rows], draws=draws)
+    tables: dict[str, dict[str, Estimate]] = {name: {} for name in (ANALYSES if names is None else names)}
+    for column, (name, told) in places.items():
+        if column in estimates:
+            tables[name][told] = estimates[column]
+    return tables
 
 
-def by_distance(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by the turns between the newest evidence and the questions; rows without evidence are left out."""
-    return _binned(rows, lambda row: row.distance, DISTANCE_BINS, span, draws)
-
-
-def by_exact_distance(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """As `by_distance`, each distance by itself: where a memory ends shows here."""
-    distances = sorted({row.distance for row in rows if row.distance is not None})
-    return _grouped(rows, lambda row: row.distance, {distance: str(distance) for distance in distances}, span, draws)
-
-
-def by_position(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by the third of the conversation in which the newest evidence stands."""
-    thirds = {0: "first third", 1: "middle third", 2: "last third"}
-    return _grouped(
-        rows, lambda row: None if row.position is None else min(int(row.position * 3), 2), thirds, span, draws
+def _column(scores: NDArray[np.float64], scored: NDArray[np.bool_], within: NDArray[np.bool_], span: Interval) -> Sums:
+    counted = scored & within
+    unscored = int((within & ~scored).sum())
+    totals = np.where(counted, scores, 0.0)
+    return Sums(
+        totals=totals,
+        squares=totals**2,
+        counted=counted.astype(np.int64),
+        unscored=unscored,
+        lowest=unscored * span.low,
+        highest=unscored * span.high,
+        span=span,
+        graded=True,
+        points=span.high,
     )
 
 
-def by_updates(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by how often what is asked for was changed. Source: MMRC, Fig 9 (of IU, 0 to 4 updates)."""
-    numbers = sorted({row.n_updates for row in rows if row.n_updates is not None})
-    return _grouped(rows, lambda row: row.n_updates, {number: str(number) for number in numbers}, span, draws)
+def _in(bins: Sequence[tuple[int, int]], value: Callable[[Row], int | None]) -> Analysis:
+    """Bins [low, high) of a number."""
+    names: dict[Key, str] = {number: _bin_name(low, high) for number, (low, high) in enumerate(bins)}
+
+    def bin_of(row: Row) -> Key:
+        found = value(row)
+        if found is None:
+            return None
+        return next((number for number, (low, high) in enumerate(bins) if low <= found < high), None)
+
+    return Analysis(bin_of=bin_of, bins=lambda rows: names)
 
 
-def by_pictures(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by the number of pictures of the conversation: 0, 1-2, 3-5, 6-10, more."""
-    return _binned(rows, lambda row: row.n_pictures, ((0, 1), (1, 3), (3, 6), (6, 11), (11, 1_000_000)), span, draws)
+def _each(value: Callable[[Row], Key]) -> Analysis:
+    """A bin for each value, sorted."""
+
+    def bins(rows: Sequence[Row]) -> dict[Key, str]:
+        found = {value(row) for row in rows} - {None}
+        return {key: str(key) for key in sorted(found, key=lambda key: (isinstance(key, str), key))}
+
+    return Analysis(bin_of=value, bins=bins)
 
 
-def by_topic(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by topic; rows without one are left out."""
-    topics = sorted({row.topic for row in rows if row.topic is not None})
-    return _grouped(rows, lambda row: row.topic, {topic: topic for topic in topics}, span, draws)
+def _named(value: Callable[[Row], Key], *names: str) -> Analysis:
+    """Bins that are known by name."""
+    return Analysis(bin_of=value, bins=lambda rows: {name: name for name in names})
 
 
-def by_domain(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score of daily and of professional topics; other topics are left out. Source: MMRC, "domain bias"."""
-    return _grouped(rows, _domain, {"daily": "daily", "professional": "professional"}, span, draws)
+def _bin_name(low: int, high: int) -> str:
+    if high >= OPEN_END:
+        return f"{low}+"
+    return str(low) if high == low + 1 else f"{low}-{high - 1}"
 
 
-def by_place(rows: Sequence[Row], *, span: Interval = ZERO_TO_FIVE, draws: int = DRAWS) -> dict[str, Estimate]:
-    """Mean score by where the evidence stood when the question came; rows without evidence are left out."""
-    places = {place: place for place in ("in_view", "in_notes", "cut")}
-    return _grouped(rows, lambda row: row.place, places, span, draws)
+def _third(row: Row) -> str | None:
+    if row.position is None:
+        return None
+    return ("first third", "middle third", "last third")[min(int(row.position * 3), 2)]
 
 
 def _domain(row: Row) -> str | None:
@@ -172,50 +217,21 @@ def _domain(row: Row) -> str | None:
     return None
 
 
-def _binned(
-    rows: Sequence[Row],
-    value: Callable[[Row], int | None],
-    bins: Sequence[tuple[int, int]],
-    span: Interval,
-    draws: int,
-) -> dict[str, Estimate]:
-    names = {number: _bin_name(low, high) for number, (low, high) in enumerate(bins)}
-
-    def place(row: Row) -> int | None:
-        found = value(row)
-        if found is None:
-            return None
-        return next((number for number, (low, high) in enumerate(bins) if low <= found < high), None)
-
-    return _grouped(rows, place, names, span, draws)
-
-
-def _bin_name(low: int, high: int) -> str:
-    if high >= 1_000_000:
-        return f"{low}+"
-    return str(low) if high == low + 1 else f"{low}-{high - 1}"
-
-
-def _grouped(
-    rows: Sequence[Row], key: Callable[[Row], Key | None], names: Mapping[Key, str], span: Interval, draws: int
-) -> dict[str, Estimate]:
-    groups: dict[Key, list[Row]] = {name: [] for name in names}
-    for row in rows:
-        place = key(row)
-        if place in groups:
-            groups[place].append(row)
-    found = {}
-    for place, own in groups.items():
-        estimate = _mean([row.score for row in own], [row.cluster for row in own], span, draws)
-        if estimate is not None:
-            found[names[place]] = estimate
-    return found
-
-
-def _mean(
-    values: Sequence[float | None], clusters: Sequence[str], span: Interval, draws: int = DRAWS
-) -> Estimate | None:
-    return mean_of_scored(values, clusters=clusters, span=span, points=span.high, draws=draws)
+ANALYSES: Mapping[str, Analysis] = {
+    "turns": _in(TURN_BINS, lambda row: row.n_turns),
+    "distance": _in(DISTANCE_BINS, lambda row: row.distance),
+    "exact_distance": _each(lambda row: row.distance),
+    "position": _named(_third, "first third", "middle third", "last third"),
+    "updates": _each(lambda row: row.n_updates),
+    "pictures": _in(PICTURE_BINS, lambda row: row.n_pictures),
+    "topic": _each(lambda row: row.topic),
+    "domain": _named(_domain, "daily", "professional"),
+    "place": _named(lambda row: row.place, "in_view", "in_notes", "cut"),
+}
+"""By name: number of turns (Source: MMRC, Fig 7); turns between the newest evidence and the questions, binned and each
+by itself, which shows where a memory ends; the third of the conversation in which it stands; how often what is asked
+for was changed (Fig 9, of IU); pictures of the conversation; topic; daily or professional topic; where the evidence
+stood when the question came. A row without what an analysis looks at is in none of its bins."""
 
 
 # --- modality twins -------------------------------------------------------------------------------------------------

@@ -111,18 +111,21 @@ class Lineup:
     def headline(self) -> list[str]:
         """The metrics for the harness's table: what fits into MAX_HEADLINE_ROWS.
 
-        `n` and `n_failed`; then, as far as there is room for their five rows each: `overall` of the first two arms and
-        their difference, the scores of the first arm; without a judge `accuracy`, EP, IMP and RP of the arms. All the
-        others are in `metrics.json` and in `interbench table --layout mmrc`.
+        `overall` of the first two arms with its interval, n and unscored count, each followed by the six scores by
+        their values alone (`bare`): a row of the paper's Table 3. With one arm also EP, IMP, RP and accuracy; without a
+        judge these alone. All the rest is in `metrics.json` and in `interbench table --layout mmrc`.
         """
-        room = (MAX_HEADLINE_ROWS - 2) // ROWS_OF_A_RATE
+        counted = [f"{name}.{arm}" for arm in self.arms for name in ("accuracy", "ep", "imp", "rp")]
         if self.scale is None:
-            rates = [f"{name}.{arm}" for name in ("accuracy", "ep", "imp", "rp") for arm in self.arms]
-        else:
-            rates = [f"overall.{arm}" for arm in self.arms[:2]]
-            rates += [f"difference.overall.{arm}-{base}" for arm, base in self.pairs[:1]]
-            rates += [f"score.{ability}.{self.arms[0]}" for ability in ABILITIES]
-        return [*rates[:room], "n", "n_failed"]
+            return [*counted[: MAX_HEADLINE_ROWS - 2], "n", "n_failed"]
+        names = []
+        for arm in self.arms[:2]:
+            names += [f"overall.{arm}", *(f"score.{ability}.{arm}" for ability in ABILITIES)]
+        return [*names, *(counted if len(self.arms) == 1 else []), "n", "n_failed"]
+
+    def bare(self) -> frozenset[str]:
+        """Those of the headline that stand there by their value alone."""
+        return frozenset(name for name in self.headline() if not name.startswith(("overall", "n")))
 
 
 def _scale_of(name: str) -> Interval:

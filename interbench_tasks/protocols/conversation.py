@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -104,15 +105,18 @@ class Conversation:
         self._arms = arms_from(memory_arms(options), parts.memories)
         self._limits = Limits(max_images=options.max_images, max_history_tokens=options.max_history_tokens)
 
+    @property
+    def histories(self) -> Mapping[str, str]:
+        """Arm -> the branch of the conversation that it continues: '' for the one that several share."""
+        live = self._options.history == "live"
+        return {arm.name: arm.name if arm.own_history and live else SHARED for arm in self._arms}
+
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """The episode's record: every turn of every history, then notes, then answers in the order of the YAML."""
         by_history: dict[str, list[MemoryArm]] = {}
         for arm in self._arms:
-            own = arm.own_history and self._options.history == "live"
-            by_history.setdefault(arm.name if own else SHARED, []).append(arm)
-        played = await asyncio.gather(
-            *[self._play_arms(branch, arms, episode, roles) for branch, arms in by_history.items()]
-        )
+            by_history.setdefault(self.histories[arm.name], []).append(arm)
+        played = await _all([self._play_arms(branch, arms, episode, roles) for branch, arms in by_history.items()])
         return _record(episode, roles, played, self._arms)
 
     async def _play_arms(
@@ -130,13 +134,10 @@ class Conversation:
             limits=self._limits,
             recorded=self._options.history == "recorded",
         )
-        try:
-            async with asyncio.TaskGroup() as group:
-                playing = group.create_task(history.play())
-                taking = {name: group.create_task(history.take_notes(name)) for name in takers}
-                asking = [group.create_task(self._ask_arm(arm, playing, taking, episode, roles)) for arm in arms]
-        except ExceptionGroup as group:  # what went wrong, and not that something did
-            raise group.exceptions[0] from None
+        async with _task_group() as group:
+            playing = group.create_task(history.play())
+            taking = {name: group.create_task(history.take_notes(name)) for name in takers}
+            asking = [group.create_task(self._ask_arm(arm, playing, taking, episode, roles)) for arm in arms]
         return _HistoryPlayed(
             history=playing.result(),
             notes={name: task.result() for name, task in taking.items()},
@@ -176,6 +177,22 @@ class Conversation:
         return PanelJudge(
             rubrics=rubrics(self._options.rubric), judges=roles.judges, rule=rule, seed=self._options.seed
         )
+
+
+@contextlib.asynccontextmanager
+async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
+    """Tasks of which none outlives the others' failure; what went wrong is raised, and not that something did."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except ExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None
+
+
+async def _all(works: Sequence[Coroutine[Any, Any, _HistoryPlayed]]) -> list[_HistoryPlayed]:
+    async with _task_group() as group:
+        tasks = [group.create_task(work) for work in works]
+    return [task.result() for task in tasks]
 
 
 def _record(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from interbench_tasks.hookspecs import Memory, Roles
+from interbench_tasks.hookspecs import Memory, RoleClient, Roles
 from interbench_tasks.memories import notes_after, seen_of, shown
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.records import (
@@ -22,6 +23,7 @@ from interbench_tasks.records import (
     Turn,
     Usage,
 )
+from interbench_tasks.redaction import redact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,26 @@ def end_of(branch: str, reply: Reply) -> BranchEnd:
 def worth_recording(seen: Seen) -> Seen | None:
     """What was shown of the past; None where that was all of it and nothing else."""
     return seen if seen.cut_turns or seen.notes_chars else None
+
+
+async def asked(
+    receiver: RoleClient,
+    view: Callable[[], tuple[tuple[Message, ...], Seen]],
+    last: Message,
+    *,
+    branch: str,
+    round: int = 0,
+) -> tuple[Message, Reply, Seen | None]:
+    """The last message as it was sent, the receiver's reply, and what it was shown.
+
+    Args: view = what is sent; where a memory of a stranger raises there, that is a failed reply of this call only.
+    """
+    try:
+        sent, seen = view()
+    except Exception as error:  # noqa: BLE001 - a memory may be a stranger's; only what needs it fails
+        why = redact(f"a memory raised {error!r}")[:500]
+        return last, Reply(text="", status="error", error=why, usage=Usage()), None
+    return sent[-1], await receiver.reply(sent, branch=branch, round=round), seen
 
 
 def cut_to(
@@ -144,9 +166,10 @@ class History:
             notes = await self._notes_before(number)
             if notes is None:
                 return None
-            sent, seen = cut_to(self._limits, self._acting, notes, (*before, scripted.user))
-            user = sent[-1]
-            reply = await self._roles.receiver.reply(sent, branch=self._branch, round=number)
+            view = partial(cut_to, self._limits, self._acting, notes, (*before, scripted.user))
+            user, reply, seen = await asked(
+                self._roles.receiver, view, scripted.user, branch=self._branch, round=number
+            )
         return Turn(
             index=number,
             parent=number - 1 if number else None,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.memories import MemoryArm
-from interbench_tasks.protocols.conversation_history import cut_to, end_of
+from interbench_tasks.protocols.conversation_history import asked, cut_to, end_of
 from interbench_tasks.protocols.conversation_judging import PanelJudge
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.protocols.verifying import verified
@@ -62,8 +63,9 @@ class Asking:
         self, question: Question, history: Sequence[Message], notes: dict[str, Notes], parent: int
     ) -> Answered:
         branch = f"{self.arm.name}/{question.id}"
-        sent, seen = cut_to(self.limits, self.arm.acting(at_question=True), notes, (*history, question.message))
-        reply = await self.roles.receiver.reply(sent, branch=branch)
+        acting = self.arm.acting(at_question=True)
+        view = partial(cut_to, self.limits, acting, notes, (*history, question.message))
+        user, reply, seen = await asked(self.roles.receiver, view, question.message, branch=branch)
         end = None if reply.usable else end_of(branch, reply)
         judgement: Judgement | None = None
         verdicts: tuple[Verdict, ...] = ()
@@ -80,7 +82,7 @@ class Asking:
             index=0,
             parent=parent,
             branch=branch,
-            user=sent[-1],
+            user=user,
             reply=reply,
             judgement=judgement,
             question=question.id,

@@ -67,6 +67,11 @@ def foot_lines(comparison: Comparison) -> Iterator[str]:
     """What has to be said below the tables."""
     for metric, why in comparison.unpaired.items():
         yield f"{metric}: not compared, {why}."
+    points = dict.fromkeys(
+        e.points for table in comparison.own.values() for e in table.values() if e.points is not None
+    )
+    for top in points:
+        yield f"Scores of judges, with two decimals, are in points up to {top:g}, and not in percent."
     yield (
         f"{len(comparison.pairs)} differences; each interval is a 95% interval of its own, none is adjusted for their "
         "number: of 20 differences that are truly zero, one is expected to leave zero outside."

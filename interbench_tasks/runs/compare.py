@@ -150,11 +150,13 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     tables = {name: run.metric_set.table(run.summaries) for name, run in named.items()}
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
-    values = {name: _Values.from_run(run, wanted, counts) for name, run in named.items()}
+    points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
+    values = {name: _Values.from_run(run, wanted, counts, points) for name, run in named.items()}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
     pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
+    pairs = [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in pairs]
     return Comparison(
         tasks=tuple(dict.fromkeys(run.task for run in runs)),
         own={name: {metric: table[metric] for metric in wanted if metric in table} for name, table in tables.items()},
@@ -203,13 +205,17 @@ class _Values:
     """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
 
     @classmethod
-    def from_run(cls, run: ScoredRun, metrics: Sequence[str], counts: Container[str]) -> _Values:
-        """The values of a run, a row each episode."""
+    def from_run(
+        cls, run: ScoredRun, metrics: Sequence[str], counts: Container[str], points: Mapping[str, float]
+    ) -> _Values:
+        """The values of a run, a row each episode. Args: points = highest score of the metrics that are no shares."""
         rows = list(by_key(run).values())
         values = np.full((len(rows), len(metrics)), np.nan)
         for row, summary in enumerate(rows):
             own = run.metric_set.contributions(summary)
-            values[row] = [np.nan if metric in counts else own.get(metric, np.nan) for metric in metrics]
+            values[row] = [
+                np.nan if metric in counts else own.get(metric, np.nan) / points.get(metric, 1) for metric in metrics
+            ]
         return cls(
             row_of={key_of(summary): row for row, summary in enumerate(rows)},
             clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
@@ -285,6 +291,22 @@ def _paired(
                 for run, name, all_rows, shared in sides
             ]
             yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
+
+
+def _in_points(pair: PairedMetric, points: float) -> PairedMetric:
+    """A pair that was computed in shares of the highest score, in points."""
+
+    def scaled(estimate: Estimate) -> Estimate:
+        ends = estimate.ci95
+        return replace(
+            estimate,
+            value=points * estimate.value,
+            ci95=Interval(points * ends.low, points * ends.high) if ends is not None else None,
+            points=points,
+        )
+
+    sides = [replace(side, value=scaled(side.value)) for side in (pair.first, pair.second)]
+    return replace(pair, first=sides[0], second=sides[1], difference=scaled(pair.difference))
 
 
 def _side(run: str, value: Estimate, all_rows: NDArray[np.float64], common_rows: NDArray[np.float64], n: int) -> Side:

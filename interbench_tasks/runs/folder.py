@@ -23,10 +23,13 @@ METRICS = "metrics.json"
 
 
 def new_run_id(name: str) -> str:
-    """A run id that sorts by time: `20261130-154501-<name>-<four digits of the clock>`."""
+    """A run id that sorts by time, and no two runs have: `20261130-154501-<name>-<four digits of the clock><6 more>`.
+
+    Of a hundred jobs of one array some begin in the same moment, on several machines; two in one folder would be mixed.
+    """
     now = time.time()
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{stamp}-{safe_file_name(name)}-{int(now * 10_000) % 10_000:04d}"
+    return f"{stamp}-{safe_file_name(name)}-{int(now * 10_000) % 10_000:04d}{os.urandom(3).hex()}"
 
 
 class RunFolder:
@@ -121,6 +124,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> Path:
         draft.write_bytes(text.encode("utf-8", "surrogatepass"))  # half an emoji in a category must not lose a run
         draft.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise _folder_error(path, error) from error
     return path
 

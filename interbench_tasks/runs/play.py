@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -103,40 +104,49 @@ def play_run(
     Raises: BudgetError where money is limited and a model has no known price; RunFolderError for a disk that cannot be
         written; KeyboardInterrupt after Ctrl-C; finished episodes are kept in both cases.
     """
-    ledger = _ledger(plan.rank)
-    budget = _budget(plan)
-    plan = _within(plan, budget)
-    engine = _engine(plan, ledger, budget)
-    models = {"receiver": receiver} | _models_of_roles(plan.options, offers, harness_model)
-    backends = {
-        key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
-    }
-    _add_roles(budget, plan, models, backends)
-    folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
-    protocol: EpisodeProtocol = offers.protocols[plan.options.common.protocol](
-        plan.options.protocol_options, parts_from(plan.options, offers)
-    )
-    metric_set: MetricSet = offers.metrics[plan.options.metrics](plan.options.protocol_options)
-    keeper = Keeper(folder=folder, metric_set=metric_set, protocol=protocol, manager=manager, n_wanted=len(plan.wanted))
-    episodes = Episodes(plan, protocol, engine, keeper)
-    manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False))
-    if plan.rank == 0:
-        folder.write_json(MANIFEST, manifest)
-    try:
+    with contextlib.ExitStack() as ending:  # each of its steps is done, whatever becomes of the others
+        ledger = _ledger(plan.rank)
+        if ledger is not None:
+            ending.callback(ledger.close)
+        budget = _budget(plan)
+        plan = _within(plan, budget)
+        engine = _engine(plan, ledger, budget)
+        models = {"receiver": receiver} | _models_of_roles(plan.options, offers, harness_model)
+        backends = {
+            key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
+        }
+        _add_roles(budget, plan, models, backends)
+        folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
+        protocol: EpisodeProtocol = offers.protocols[plan.options.common.protocol](
+            plan.options.protocol_options, parts_from(plan.options, offers)
+        )
+        keeper = _keeper(plan, folder, protocol, manager, offers)
+        episodes = Episodes(plan, protocol, engine, keeper)
+        manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False)) | _histories(protocol)
+        if plan.rank == 0:
+            folder.write_json(MANIFEST, manifest)
+        ending.callback(_keep_usage, plan, budget)
+        ending.callback(folder.finish)
         report = engine.run(
             episodes,
             _script(plan, engine, backends, episodes),
             on_record=_both(keeper.keep, budget.episode_ended),
             failed=episodes.failed,
         )
-    finally:
-        folder.finish()
-        write_usage(plan.folder, usage_from(budget), rank=plan.rank, world_size=plan.world_size)
-        if ledger is not None:
-            ledger.close()
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
     return _played(plan, report, keeper, episodes, ledger, budget)
+
+
+def _keeper(
+    plan: RunPlan, folder: RunFolder, protocol: EpisodeProtocol, manager: pluggy.PluginManager, offers: Offers
+) -> Keeper:
+    metric_set: MetricSet = offers.metrics[plan.options.metrics](plan.options.protocol_options)
+    return Keeper(folder=folder, metric_set=metric_set, protocol=protocol, manager=manager, n_wanted=len(plan.wanted))
+
+
+def _keep_usage(plan: RunPlan, budget: Budget) -> None:
+    write_usage(plan.folder, usage_from(budget), rank=plan.rank, world_size=plan.world_size)
 
 
 def _engine(plan: RunPlan, ledger: Ledger | None, budget: Budget) -> Engine:
@@ -253,6 +263,12 @@ def _script(
         return replace(record, task=plan.task, run=run)
 
     return play
+
+
+def _histories(protocol: EpisodeProtocol) -> dict[str, Any]:
+    """Which arms share one played conversation, and which play their own; nothing for protocols without."""
+    arms: Mapping[str, str] = getattr(protocol, "histories", {})
+    return {"conversations": {arm: branch or "shared" for arm, branch in arms.items()}} if arms else {}
 
 
 def _learned(backends: Mapping[str, Backend], episodes: Episodes) -> dict[str, Any]:

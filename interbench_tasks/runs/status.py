@@ -34,6 +34,11 @@ class Note:
     metrics: bool = True
     """Whether metrics are to be computed at the end (not with `--predict_only`); of `begun` only."""
 
+    @property
+    def folder_has_begun(self) -> bool:
+        """Whether anything was written there: what stops a run before its first call leaves no folder."""
+        return self.folder is not None and self.folder.exists()
+
 
 def note(kind: Kind, text: str = "", *, task: str = "", folder: Path | None = None, metrics: bool = True) -> None:
     """Add a line to the file that was asked for, if any. One that cannot be written does not end the run.

@@ -17,7 +17,7 @@ class Votes:
     """What the judges said, and how many of them said nothing."""
 
     valid: tuple[Verdict, ...]
-    """Those with a verdict, sorted so that their order does not matter."""
+    """Those with a verdict, in any order."""
     declared: int
     """Judges that were asked."""
 
@@ -65,7 +65,7 @@ def votes_from(verdicts: Sequence[Verdict], declared: int) -> Votes:
         raise PanelError("a verdict's score is no finite number")
     if any(verdict.score is None and verdict.label is None for verdict in valid):
         raise PanelError("a verdict that is scored has neither score nor label")
-    return Votes(valid=tuple(sorted(valid, key=_order)), declared=declared)
+    return Votes(valid=tuple(valid), declared=declared)
 
 
 def vote_of(verdict: Verdict) -> str | float:
@@ -94,10 +94,6 @@ def panel_verdict(rule: str, votes: Votes, *, score: float | None, label: str | 
 def undecided(rule: str, votes: Votes) -> Verdict:
     """A panel that comes to no verdict: unscored, and never the lowest score."""
     return Verdict(judge=f"panel:{rule}", status="undecided", score=None, reason=votes.told())
-
-
-def _order(verdict: Verdict) -> tuple[str, str, float]:
-    return verdict.judge, verdict.label or "", verdict.score if verdict.score is not None else math.inf
 
 
 def _shown(vote: str | float) -> str:

@@ -85,7 +85,8 @@ def scene(family: str, lang: str, seed: str) -> Scene:
     a, b = max(values, key=lambda label: values[label]), min(values, key=lambda label: values[label])
     right, n = values[a], dice.choice([12, 15, 16, 18])
     # Another number that the picture can show, and that no other label has.
-    wrong = next(value for value in range(right - 1, 0, -1) if value not in values.values())
+    nearer = [*range(right - 3, 0, -1), right - 2, right - 1]
+    wrong = next(value for value in nearer if value > 0 and value not in values.values())
     words, same = FAMILIES[family][lang], SAME[lang]
     said: dict[str, str | int] = {"a": a, "b": b, "right": right, "wrong": wrong, "n": n, "m": n + 5}
     query = words["query"].format(**said)

@@ -1,0 +1,57 @@
+"""A run that ends badly gives back what it holds, keeps what it knows, and leaves a folder that can be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from interbench_tasks.backends.simulated import SimulatedBackend
+from interbench_tasks.errors import BudgetError, RunFolderError
+from interbench_tasks.ledger import Ledger
+from interbench_tasks.runs.folder import EPISODES, new_run_id, read_json, read_records
+from interbench_tasks.runs.usage_file import USAGE
+from tests.test_budget import plan_of, play
+
+
+@pytest.fixture
+def ledger_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("INTERBENCH_LEDGER", str(tmp_path / "ledger"))
+    return tmp_path / "ledger"
+
+
+def first_file_is_free(folder) -> bool:
+    ledger = Ledger.open(folder)
+    ledger.close()
+    return sorted(path.name for path in folder.glob("*.sqlite3")) == ["ledger-rank0.sqlite3"]
+
+
+def test_a_run_that_is_refused_gives_its_ledger_back(tmp_path, ledger_folder):
+    receiver = SimulatedBackend()
+    receiver.name = "own:model"
+    with pytest.raises(BudgetError, match="no price known"):
+        play(plan_of(tmp_path, n=4, budget={"max_cost": 5}), receiver)
+    assert first_file_is_free(ledger_folder)
+
+
+def test_a_run_folder_that_cannot_be_put_in_order_costs_neither_ledger_nor_usage(tmp_path, ledger_folder):
+    plan = plan_of(tmp_path, n=4)
+    (plan.folder / "episodes.sorted").mkdir(parents=True)
+    with pytest.raises(RunFolderError, match=r"episodes\.jsonl: cannot be written"):
+        play(plan)
+    assert read_json(plan.folder / USAGE)["roles"]["receiver"]["calls"] >= 4
+    assert len(list(read_records(plan.folder))) == 4
+    assert first_file_is_free(ledger_folder)
+
+
+def test_no_two_runs_have_one_id_though_they_begin_in_the_same_moment():
+    ids = [new_run_id("model") for _ in range(2000)]
+    assert len(set(ids)) == len(ids)
+    assert [one[:26] for one in ids] == sorted(one[:26] for one in ids)
+
+
+def test_a_torn_last_line_of_a_killed_run_is_told_with_its_place(tmp_path):
+    plan = plan_of(tmp_path, n=4)
+    play(plan)
+    file = plan.folder / EPISODES
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(RunFolderError, match=r"episodes\.jsonl, line 4: "):
+        list(read_records(plan.folder))
