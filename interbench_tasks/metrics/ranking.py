@@ -269,8 +269,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values adjusted for their number, in their order.
 
     Formula: the k-th smallest of m becomes the largest (m - j + 1) p_j of j <= k, at most 1.
-    Source: Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70. Not statsmodels' `multipletests`, which collects
-        all garbage of the process at each call: 0.3 s.
+    Source: Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70. Not statsmodels' `multipletests`, which
+        collects all garbage of the process at each call: 0.3 s.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
