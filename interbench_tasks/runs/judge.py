@@ -93,7 +93,7 @@ def judge_run(source: Path, wanted: Wanted, *, manager: pluggy.PluginManager, of
         receiver=receiver,
         episodes=_same_rows(records, task, source),
         n_total=max(n_total, len(records)),
-        base=str(manifest.get("run_id", named)),
+        base=safe_file_name(named) if "run_id" not in manifest else str(manifest["run_id"]),
         judged={"run_id": manifest.get("run_id"), "folder": str(source), "sha256": digest},
         manager=manager,
     )
@@ -123,7 +123,7 @@ def judge_replies(
         receiver=StoredReplies(name, f"{STORED}:{replies.digest}", replies.replies),
         episodes=_rows_of(replies.episodes, task, file),
         n_total=len(replies.episodes),
-        base=name,
+        base=safe_file_name(name),
         judged={"replies": str(file), "sha256": replies.digest},
         manager=manager,
     )
@@ -263,7 +263,7 @@ def _judged(
 ) -> JudgedRun:
     """Play the task with stored replies. The same command writes the same folder: it goes on where it was stopped."""
     judged = {**judged, "rubric_sha256": _rubric_digest(task.options)}
-    run_id = f"{safe_file_name(base)}-judged-{_digest_of(task.options, judged)}"
+    run_id = f"{base}-judged-{_digest_of(task.options, judged)}"
     plan = RunPlan(
         task=task.name,
         options=task.options,
@@ -299,7 +299,8 @@ def _digest_of(options: TaskOptions, judged: Mapping[str, Any]) -> str:
     """Eight hex digits that differ where other judges, settings, rubrics, rules or replies are judged."""
     judges = [(role.label, role.words.backend, role.words.model, role.words.options) for role in options.roles["judge"]]
     settings = [role.settings for role in options.roles["judge"]]
-    content = {"judges": judges, "settings": [str(one) for one in settings], "judged": judged}
+    same = {key: value for key, value in judged.items() if key in ("sha256", "rubric_sha256")}
+    content = {"judges": judges, "settings": [str(one) for one in settings], "judged": same}
     return _sha256({**content, "options": options.protocol_options.model_dump(mode="json")})[:8]
 
 
