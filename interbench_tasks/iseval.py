@@ -117,7 +117,11 @@ def _shared(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Versions of one question share its picture and its cluster."""
     meta = raw.get("meta_info") or {}
     found = {"source": {"dataset": "ISEval", "id": str(raw["pid"])}, "cluster": str(raw["pid"])}
-    return found | ({"answer": str(meta["final_answer"])} if meta.get("final_answer") else {})
+    answer, options = str(meta.get("final_answer") or ""), meta.get("options") or []
+    place = "ABCDEFGH".find(answer) if len(answer) == 1 else -1
+    if 0 <= place < len(options):  # the question is asked without its options, so a letter would be no answer
+        answer = str(options[place])
+    return found | ({"answer": answer} if answer else {})
 
 
 def _pictures(raw: Mapping[str, Any]) -> Iterator[str]:

@@ -174,7 +174,7 @@ def reply_format(rubric: Rubric, nonce: str) -> str:
     if rubric.labels:
         which = "a list of all that fit of" if rubric.several else "one of"
         lines.append(f"- label is {which} {', '.join(rubric.labels)}.")
-    lines += [f"- {name} is {each.form}: {each.meaning}" for name, each in rubric.fields.items()]
+    lines += [f"- {name} is {each.form}." for name, each in rubric.fields.items()]
     return "\n".join([*lines, "- reason says why in one sentence, without quoting."])
 
 

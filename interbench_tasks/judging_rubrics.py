@@ -54,7 +54,7 @@ class JudgeField(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     meaning: str
-    """What it says, as the judge is told."""
+    """What it says, for the template to tell the judge."""
     scale: Scale | None = None
     labels: Mapping[str, str] = Field(default_factory=dict)
     """Label -> what it means."""
