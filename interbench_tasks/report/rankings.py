@@ -73,7 +73,8 @@ def category_grids(categories: Categories, metrics: Sequence[str], *, tasks: Seq
             [category, *(cell_from(own.get(run, {}).get(metric), n=True) for run in runs)]
             for category, own in categories.items()
         ]
-        if any(cell != ABSENT for row in rows for cell in row[1:]):
+        rows = [row for row in rows if set(row[1:]) != {ABSENT}]
+        if rows:
             title = f"{', '.join(tasks)}: {metric} by category [95% interval]"
             grids.append(Grid(title=title, headers=["category", *runs], rows=rows))
     return grids
