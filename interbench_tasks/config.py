@@ -127,14 +127,17 @@ class TaskOptions:
     receiver_settings: GenerationSettings
     version: str
     """`metadata.version`: raised by any change that can move a score."""
-    reads: Literal["questions", "conversations"] = "questions"
+    reads: Literal["questions", "conversations", "flawed_items"] = "questions"
     """What a row of the data set is, as the protocol says."""
 
 
-def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) -> TaskOptions:
+def task_options_from(
+    config: Mapping[str, Any], *, where: str, offers: Offers, given: Mapping[str, str] | None = None
+) -> TaskOptions:
     """The options of one task, checked against everything that the plugins offer.
 
-    Args: config = the whole task YAML, includes resolved; where = its file or name, for errors.
+    Args: config = the whole task YAML, includes resolved; where = its file or name, for errors; given = role -> words
+        of a command line, which win over the environment and the YAML.
     Raises: ConfigError with all problems at once.
     """
     problems: list[Problem] = []
@@ -161,7 +164,9 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         problems += _budget_problems(common_options.budget)
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
-        roles = roles_from(common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems)
+        roles = roles_from(
+            common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems, given=given
+        )
         problems += wrong_panel(protocol_options, roles, offers)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
@@ -304,12 +309,17 @@ def _unknown_plugin_names(common: CommonOptions, own: BaseModel, metrics: str, o
             yield Problem(key=f"{KEY}.arms", message=f": '{arm}' borrows from '{lent}', which no model writes")
     yield from wrong_memories(own, offers)
     protocol = offers.protocols[common.protocol]
-    if getattr(protocol, "reads", "questions") == "conversations":
+    reads = getattr(protocol, "reads", "questions")
+    if reads != "questions":
         for key in ("columns", "cluster"):
             if key in common.model_fields_set:
-                message = " has no effect on conversations; name their columns under metadata.interbench.mapping"
+                message = (
+                    f" has no effect on {reads.replace('_', ' ')}; name their columns under metadata.interbench.mapping"
+                )
                 yield Problem(key=f"{KEY}.{key}", message=message)
-    variables = {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)}
+    variables = dict(
+        getattr(protocol, "prompt_variables", {"question": getattr(protocol, "question_variables", QUESTION_VARIABLES)})
+    )
     variables |= {"rewrite": REWRITE_VARIABLES} if getattr(own, "leak_guard", "") == "rewrite" else {}
     yield from _wrong_prompts(common.prompts, getattr(own, "arms", ()), memory_arms(own), offers, variables)
 

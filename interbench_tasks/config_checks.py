@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from interbench_tasks.abilities import ABILITIES
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.judging_panel import DEFAULT_RULE, panel_problems
-from interbench_tasks.judging_rubrics import rubrics
+from interbench_tasks.judging_rubrics import Rubric, rubrics
 from interbench_tasks.memories import arm_name, memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.task_roles import Role
@@ -33,14 +33,31 @@ def wrong_panel(own: BaseModel, roles: Mapping[str, Sequence[Role]], offers: Off
         judges = [role.label or role.words.model for role in roles["judge"]]
         panel, quorum = getattr(own, "panel", DEFAULT_RULE), getattr(own, "quorum", None)
         yield from panel_problems(rule=panel, quorum=quorum, judges=judges, allowed=[*offers.panel_rules], key=KEY)
+        yield from _the_same_twice(roles["judge"])
     try:
         found = rubrics(rubric)
     except ConfigError as error:
         yield from (replace(problem, key=f"{KEY}.rubric: {problem.key}") for problem in error.problems)
         return
-    missing = [ability for ability in ABILITIES if ability not in found]
+    wanted: Mapping[str, Sequence[str]] = getattr(type(own), "rubric_keys", dict.fromkeys(ABILITIES, ()))
+    missing = [key for key in wanted if key not in found]
+    missing += [f"{key}.fields.{name}" for key in wanted for name in wanted[key] if name not in _fields_of(found, key)]
     if missing:
         yield Problem(key=f"{KEY}.rubric", message=f" = {rubric!r} has no entry for {', '.join(missing)}")
+
+
+def _fields_of(found: Mapping[str, Rubric], key: str) -> Sequence[str]:
+    """Names of the values that a rubric asks for; none where the rubric itself is missing."""
+    return tuple(found[key].fields) if key in found else ()
+
+
+def _the_same_twice(judges: Sequence[Role]) -> Iterator[Problem]:
+    """Judges under two names that would answer alike: one model that votes twice is no panel."""
+    for place, role in enumerate(judges):
+        same = [other for other in judges[:place] if (other.words, other.settings) == (role.words, role.settings)]
+        if same:
+            message = f": is the same judge as '{same[0].label}'; name each model once"
+            yield Problem(key=role.named_in, message=message)
 
 
 def wrong_memories(own: BaseModel, offers: Offers) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ from interbench_tasks.config import CommonOptions, TaskOptions
 from interbench_tasks.conversation_mapping import canonical_from, unknown_keys
 from interbench_tasks.conversation_rows import TRUE_OR_FALSE, ConversationRow, QuestionRow, TurnRow, row_from
 from interbench_tasks.errors import ConfigError, DataError, Problem
+from interbench_tasks.flawed_reader import FlawedItemReader
 from interbench_tasks.images import Picture
 from interbench_tasks.items import ItemReader, options_from, picture_of_cell, target_from
 from interbench_tasks.prompts import render
@@ -53,6 +54,8 @@ def reader_from(data: DataSet, options: TaskOptions) -> Reader:
 
     Raises: DataError for a data set that is no such data set.
     """
+    if options.reads == "flawed_items":
+        return FlawedItemReader(data, options.common, options.protocol_options)
     if options.reads == "conversations":
         return ConversationReader(data, options.common, options.protocol_options)
     return ItemReader(data, options.common)

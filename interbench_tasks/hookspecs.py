@@ -315,7 +315,9 @@ class ProtocolFactory(Protocol):
     """A class of episode protocols, as the hook offers it: called with its options, it gives the protocol.
 
     Class attributes that are read where they are there: `reads`, the kind of rows that its data set has, `questions`
-    (default) or `conversations`; `question_variables`, what `prompts.question` may name.
+    (default), `conversations` or `flawed_items`; `question_variables`, what `prompts.question` may name;
+    `prompt_variables`, the prompts of its own that a YAML may replace instead, and what each may name. Of its Options:
+    `rubric_keys`, the rubrics that it needs, and the fields that it needs of each.
     """
 
     @property

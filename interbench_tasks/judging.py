@@ -12,18 +12,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from interbench_tasks.errors import InterbenchError
 from interbench_tasks.hookspecs import PanelRule, RoleClient
 from interbench_tasks.judging_json import FoundObject, objects_in, values_of
 from interbench_tasks.judging_parse import label_from, plain
 from interbench_tasks.judging_parse import said as said_by
-from interbench_tasks.judging_rubrics import Rubric, Scale, rubrics, shipped_rubrics
+from interbench_tasks.judging_rubrics import TRUTHS, JudgeField, Rubric, Scale, rubrics, shipped_rubrics
 from interbench_tasks.prompts import render
 from interbench_tasks.reasoning import said_in_the_end
-from interbench_tasks.records import Message, Reply, Verdict
+from interbench_tasks.records import Message, PictureRef, Reply, Verdict
 
 __all__ = [
     "Judged",
@@ -59,6 +59,8 @@ class Subject:
     """The reply under test as it came; its thinking is taken out before a judge sees it."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further texts for the judge by name, e.g. `evidence`; fenced like the others."""
+    pictures: tuple[PictureRef, ...] = ()
+    """Pictures that the judge is shown before the prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +90,39 @@ async def judge_reply(
     branch: str,
     round: int,
     seed: str,
+    ask_again: bool = False,
 ) -> Judged:
     """What all judges say of one reply; they are asked side by side.
 
     Args: judges = label -> judge, one at least; branch, round = where the judged turn stands; seed = what the nonces
-        are derived from, beside the texts: the same for the same episode in every run.
+        are derived from, beside the texts: the same for the same episode in every run; ask_again = a judge whose reply
+        cannot be read is asked once more, with another nonce.
     Raises: JudgingError where there is no judge. A judge that fails is a verdict that is not `scored`, no error.
     """
     if not judges:
         raise JudgingError("nobody to judge: name at least one judge under metadata.interbench.roles.judge")
-    asked = [
-        _ask(judge, label, rubric, judge_prompt(rubric, subject, judge=label or judge.name, seed=seed), branch, round)
-        for label, judge in judges.items()
-    ]
+    seeds = (seed, f"{seed}/again") if ask_again else (seed,)
+    asked = [_ask(judge, label, rubric, subject, seeds, branch, round) for label, judge in judges.items()]
     verdicts = tuple(await asyncio.gather(*asked))
     return Judged(verdicts=verdicts, verdict=rule.combine(verdicts, len(judges)))
 
 
-async def _ask(judge: RoleClient, label: str, rubric: Rubric, prompt: JudgePrompt, branch: str, round: int) -> Verdict:
-    message = Message(role="user", content=(prompt.text,))
-    reply = await judge.reply([message], branch=branch, round=round, purpose="judge")
-    return verdict_from(reply, rubric, judge=label or judge.name, prompt=message, nonce=prompt.nonce)
+async def _ask(
+    judge: RoleClient, label: str, rubric: Rubric, subject: Subject, seeds: Sequence[str], branch: str, round: int
+) -> Verdict:
+    """The judge's verdict; while its reply cannot be read it is asked once more for each further seed."""
+    found: Verdict | None = None
+    for seed in seeds:
+        prompt = judge_prompt(rubric, subject, judge=label or judge.name, seed=seed)
+        message = Message(role="user", content=(*subject.pictures, prompt.text))
+        reply = await judge.reply([message], branch=branch, round=round, purpose="judge")
+        first = found.reply if found is not None else None
+        found = verdict_from(reply, rubric, judge=label or judge.name, prompt=message, nonce=prompt.nonce)
+        found = replace(found, first_reply=first)
+        if found.status != "unparsed":
+            break
+    assert found is not None
+    return found
 
 
 # --- the prompt -----------------------------------------------------------------------------------------------------
@@ -134,6 +148,7 @@ def judge_prompt(rubric: Rubric, subject: Subject, *, judge: str, seed: str) -> 
         task=rubric.task,
         bands=rubric.bands,
         labels=rubric.labels,
+        fields=rubric.fields,
         reply_format=reply_format(rubric, nonce),
         question=fenced["question"],
         reference=fenced["reference"],
@@ -159,11 +174,13 @@ def reply_format(rubric: Rubric, nonce: str) -> str:
     if rubric.labels:
         which = "a list of all that fit of" if rubric.several else "one of"
         lines.append(f"- label is {which} {', '.join(rubric.labels)}.")
+    lines += [f"- {name} is {each.form}." for name, each in rubric.fields.items()]
     return "\n".join([*lines, "- reason says why in one sentence, without quoting."])
 
 
 def _value_keys(rubric: Rubric) -> list[str]:
-    return [*(["score"] if rubric.scale is not None else []), *(["label"] if rubric.labels else [])]
+    score, label = ["score"] if rubric.scale is not None else [], ["label"] if rubric.labels else []
+    return [*score, *label, *rubric.fields]
 
 
 def _word(identity: list[str], kind: str, texts: Mapping[str, str]) -> str:
@@ -200,6 +217,7 @@ def verdict_from(reply: Reply, rubric: Rubric, *, judge: str, nonce: str, prompt
         reason=read.reason,
         prompt=prompt,
         reply=reply,
+        fields=read.fields,
     )
 
 
@@ -210,6 +228,7 @@ class _Read:
     score: float | None = None
     label: str | None = None
     reason: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
     clear: bool = True
     """False for a number off the scale, for a value that is there twice, and for one that comes after free text."""
 
@@ -219,7 +238,9 @@ def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
     kept = said_by(text)
     if not kept.strip():
         return "the reply ends while thinking" if text.strip() else "the reply is empty"
-    sealed = [found for found in objects_in(kept, "nonce", "score", "label") if found.only("nonce") == nonce]
+    sealed = [
+        found for found in objects_in(kept, "nonce", "score", "label", *rubric.fields) if found.only("nonce") == nonce
+    ]
     if not sealed:
         return "no JSON object with the nonce"
     verdicts = [verdict for found in sealed for verdict in _verdicts(found, rubric)]
@@ -228,7 +249,7 @@ def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
     last = verdicts[-1]
     if not all(verdict.clear for verdict in verdicts):
         return "a value that is not on the scale, is there twice, or stands after the reason"
-    if any((other.score, other.label) != (last.score, last.label) for other in verdicts):
+    if any(_values(other) != _values(last) for other in verdicts):
         return "several verdicts that differ"
     if _said_otherwise(kept, sealed, rubric, last):
         return "another value stands beside the verdict"
@@ -237,6 +258,9 @@ def _read(text: str, rubric: Rubric, nonce: str) -> _Read | str:
 
 def _verdicts(found: FoundObject, rubric: Rubric) -> Iterator[_Read]:
     """What an object with the nonce says; a placeholder for a value (`<0 to 5>`) says nothing."""
+    if rubric.fields:
+        yield from _field_verdicts(found, rubric)
+        return
     score = found.number("score", rubric.scale.numbers) if rubric.scale is not None else None
     if rubric.scale is not None and score is None:
         if any(_is_number(value) for value in found.values.get("score", ())):
@@ -252,12 +276,57 @@ def _verdicts(found: FoundObject, rubric: Rubric) -> Iterator[_Read]:
     yield _Read(score=score, label=label, reason=str(reason) if reason is not None else "")
 
 
+def _values(read: _Read) -> tuple[float | None, str | None, Mapping[str, str]]:
+    return read.score, read.label, read.fields
+
+
+def _field_verdicts(found: FoundObject, rubric: Rubric) -> Iterator[_Read]:
+    """What an object with the nonce says where a rubric has several values: all of them, or nothing clear."""
+    given = [name for name in rubric.fields if found.values.get(name)]
+    if not given:
+        return
+    fields = {name: _field_value(found, name, each) for name, each in rubric.fields.items()}
+    known = {name: value for name, value in fields.items() if value is not None}
+    if len(known) < len(fields) or not _in_order(found, rubric):
+        yield _Read(clear=False)
+        return
+    reason = found.only("reason")
+    yield _Read(fields=known, reason=str(reason) if reason is not None else "")
+
+
+def _field_value(found: FoundObject, name: str, spec: JudgeField) -> str | None:
+    """The value of one field as `Verdict.fields` has it; None where it is missing, unclear or not allowed."""
+    if spec.scale is not None:
+        number = found.number(name, spec.scale.numbers)
+        return None if number is None else f"{number:g}"
+    value = found.only(name)
+    return None if name in found.last_words else _word_of(value, spec)
+
+
+def _word_of(value: object, spec: JudgeField) -> str | None:
+    if not spec.labels:
+        return label_from(str(value).lower() if isinstance(value, bool) else value, TRUTHS)
+    if not spec.several:
+        return label_from(value, tuple(spec.labels))
+    if value == [] or (isinstance(value, str) and value.replace(" ", "") == "[]"):
+        return ""
+    return _several(value, tuple(spec.labels))
+
+
 def _is_number(value: object) -> bool:
     try:
         float(plain(str(value)))
     except ValueError:
         return False
     return not isinstance(value, bool)
+
+
+def _said_of(value: str, spec: JudgeField) -> str | None:
+    """What a raw value in the text means for a field."""
+    if spec.scale is None:
+        return _word_of(value, spec)
+    number = spec.scale.numbers.number(value)
+    return None if number is None else f"{number:g}"
 
 
 def _in_order(found: FoundObject, rubric: Rubric) -> bool:
@@ -273,6 +342,11 @@ def _label(value: object, rubric: Rubric) -> str | None:
     known = tuple(rubric.labels)
     if not rubric.several:
         return label_from(value, known)
+    return _several(value, known)
+
+
+def _several(value: object, known: tuple[str, ...]) -> str | None:
+    """The labels that a list, or a text that holds one, names, joined by `+`; None where any of it is none."""
     given = value if isinstance(value, list) else re.findall(r"[^\[\],+\"']+", str(value or ""))
     named = [label_from(each, known) for each in given if not isinstance(each, str) or each.strip()]
     if not named or None in named:
@@ -292,5 +366,7 @@ def _said_otherwise(text: str, sealed: list[FoundObject], rubric: Rubric, verdic
             if key == "score" and rubric.scale is not None and rubric.scale.numbers.number(value) != verdict.score:
                 return True
             if key == "label" and _label(value, rubric) != verdict.label:
+                return True
+            if key in rubric.fields and _said_of(value, rubric.fields[key]) != verdict.fields[key]:
                 return True
     return False

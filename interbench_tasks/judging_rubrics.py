@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -20,7 +21,10 @@ FOLDER = "rubrics"
 SHARED_KEYS = ("scale", "template")
 """Keys that may stand once above all rubrics of a file; a rubric's own value wins."""
 NEEDED = ("reply_format", "response")
-KNOWN = (*NEEDED, "task", "bands", "labels", "question", "reference", "extra")
+KNOWN = (*NEEDED, "task", "bands", "labels", "fields", "question", "reference", "extra")
+TRUTHS = ("true", "false")
+TAKEN = ("nonce", "score", "label", "reason")
+"""Keys of a judge's reply that no field may be called."""
 
 
 class Scale(BaseModel):
@@ -44,8 +48,35 @@ class Scale(BaseModel):
         return NumberScale(low=self.low, high=self.high, integer=self.integer)
 
 
+class JudgeField(BaseModel):
+    """One of several values that a judge gives: a number, a label, or true or false where it has neither."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    meaning: str
+    """What it says, for the template to tell the judge."""
+    scale: Scale | None = None
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    """Label -> what it means."""
+    several: bool = False
+    """Whether any number of labels may be given, none included; they are then joined with `+`, in this order."""
+    bands: Mapping[str, str] = Field(default_factory=dict)
+    """Score -> what deserves it."""
+
+    @property
+    def form(self) -> str:
+        """What values it takes, in words."""
+        if self.scale is not None:
+            kind = "a whole number" if self.scale.integer else "a number"
+            return f"{kind} from {self.scale.low:g} to {self.scale.high:g}"
+        if self.labels:
+            which = "a list of all that fit of" if self.several else "one of"
+            return f"{which} {', '.join(self.labels)}" + (", or an empty list" if self.several else "")
+        return "true or false"
+
+
 class Rubric(BaseModel):
-    """What a judge is asked for about one kind of question: a score, a label, or both."""
+    """What a judge is asked for about one kind of question: a score, a label, or both; or several values by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -61,6 +92,8 @@ class Rubric(BaseModel):
     """Whether more than one label may be given; a verdict's label then joins them with `+`, in the rubric's order."""
     task: str
     """What the response is judged for."""
+    fields: Mapping[str, JudgeField] = Field(default_factory=dict)
+    """Name -> value to give, instead of score and label; in the order in which a judge gives them."""
     bands: Mapping[str, str] = Field(default_factory=dict)
     """Score, or range of scores such as `3-4` -> what deserves it, the best first."""
     template: str
@@ -76,14 +109,19 @@ class Rubric(BaseModel):
 
 
 def _rubric_problems(rubric: Rubric) -> Iterator[str]:
-    if rubric.scale is None and not rubric.labels:
-        yield "needs a scale or labels"
+    if rubric.scale is None and not rubric.labels and not rubric.fields:
+        yield "needs a scale or labels, or fields"
+    if rubric.fields and (rubric.scale is not None or rubric.labels):
+        yield "fields stand instead of scale and labels; keep one"
     if rubric.scale is None and not rubric.label_needed:
         yield "label_needed: false needs a scale"
-    if any("+" in label or label != label.strip() or not label for label in rubric.labels):
-        yield "a label must not be empty, hold a + or begin or end with a space"
-    if len({label.casefold().replace("_", " ") for label in rubric.labels}) < len(rubric.labels):
-        yield "two labels differ in case only"
+    yield from _label_problems(rubric.labels)
+    for name, each in rubric.fields.items():
+        if name in TAKEN or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            yield f"fields.{name}: a name is of a-z, 0-9 and _, and none of {', '.join(TAKEN)}"
+        if each.scale is not None and each.labels:
+            yield f"fields.{name}: has a scale and labels; keep one"
+        yield from (f"fields.{name}: {problem}" for problem in _label_problems(each.labels))
     try:
         used = variables_in(rubric.template)
     except jinja2.TemplateError as error:
@@ -94,6 +132,13 @@ def _rubric_problems(rubric: Rubric) -> Iterator[str]:
         yield f"template names {', '.join(unknown)}; there is: {', '.join(sorted(KNOWN))}"
     if missing:
         yield f"template does not name {', '.join(missing)}"
+
+
+def _label_problems(labels: Mapping[str, str]) -> Iterator[str]:
+    if any("+" in label or label != label.strip() or not label for label in labels):
+        yield "a label must not be empty, hold a + or begin or end with a space"
+    if len({label.casefold().replace("_", " ") for label in labels}) < len(labels):
+        yield "two labels differ in case only"
 
 
 def rubrics(name: str) -> Mapping[str, Rubric]:
@@ -166,6 +211,13 @@ def _rubric_from(key: str, raw: object, shared: Mapping[str, Any], where: str) -
     bands = own.get("bands")
     if isinstance(bands, Mapping):  # YAML reads a band of one score as a number
         own["bands"] = {str(band): text for band, text in bands.items()}
+    if isinstance(own.get("fields"), Mapping):
+        own["fields"] = {
+            name: {**each, "bands": {str(band): text for band, text in each["bands"].items()}}
+            if isinstance(each, Mapping) and isinstance(each.get("bands"), Mapping)
+            else each
+            for name, each in own["fields"].items()
+        }
     return Rubric(**{**shared, **own, "name": f"{Path(where).stem}.{key}"})
 
 

@@ -10,7 +10,9 @@ from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.metrics.mmpcbench import CritiqueMetrics
 from interbench_tasks.protocols.conversation import Conversation
+from interbench_tasks.protocols.critique import Critique
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
 
@@ -23,7 +25,7 @@ def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
 @hookimpl
 def interbench_protocols() -> Mapping[str, ProtocolFactory]:
     """The scripts of episodes."""
-    return {"conversation": Conversation, "feedback_loop": FeedbackLoop}
+    return {"conversation": Conversation, "critique": Critique, "feedback_loop": FeedbackLoop}
 
 
 @hookimpl
@@ -35,7 +37,7 @@ def interbench_verifiers() -> Mapping[str, Callable[[], Verifier]]:
 @hookimpl
 def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:
     """Metric sets, by the name that a protocol asks for."""
-    return {"feedback_loop": FeedbackLoopMetrics, "mmrc": _mmrc}
+    return {"feedback_loop": FeedbackLoopMetrics, "mmpcbench": CritiqueMetrics, "mmrc": _mmrc}
 
 
 def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own options

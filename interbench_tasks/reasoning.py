@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 _NAMES = r"(?:seed:)?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
 _TAG = re.compile(
@@ -43,3 +44,33 @@ def said_in_the_end(text: str) -> str:
     ''
     """
     return (without_reasoning(text) or "").strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """A reply in two parts: what the model thought, and what it said in the end."""
+
+    reasoning: str | None
+    """None where there is no trace of it."""
+    answer: str
+    """Empty where the reply ends while thinking."""
+
+
+def parted(text: str, reasoning: str | None = None) -> Parted:
+    r"""The thinking and the final answer of a reply. The text before the last closing tag is thinking.
+
+    Source: MMPCBench's split of reasoning trace and final response; where exactly it is cut is ours.
+    Args: reasoning = what an API returned apart from the text; it comes first.
+
+    >>> parted("<think>The map has no scale.</think> About 3 km.")
+    Parted(reasoning='The map has no scale.', answer='About 3 km.')
+    >>> parted("About 3 km.")
+    Parted(reasoning=None, answer='About 3 km.')
+    """
+    tags = list(_TAG.finditer(text))
+    closing = [tag.end() for tag in tags if any(tag[name] for name in ("slash", "slash2", "slash3"))]
+    cut = closing[-1] if closing else 0
+    if any(tag.start() >= cut for tag in tags):  # opened and never closed
+        cut = len(text)
+    thought = [part.strip() for part in (reasoning or "", _TAG.sub("", text[:cut])) if part.strip()]
+    return Parted(reasoning="\n\n".join(thought) or None, answer=text[cut:].strip())

@@ -251,6 +251,11 @@ class Verdict:
     """What the judge was asked; None for a panel's verdict, or where no model judged."""
     reply: Reply | None = None
     """The judge's whole reply; None for a panel's verdict, or where no model judged."""
+    fields: Mapping[str, str] = field(default_factory=dict, hash=False, metadata={"left_out": True})
+    """What it says where the rubric asks for several values, by their names: labels (several joined by `+`), numbers
+    as they are written, `true` or `false`; empty unless scored."""
+    first_reply: Reply | None = None
+    """The judge's first reply, where it could not be read and the judge was asked again."""
 
 
 QuestionFormat = Literal["open", "mc", "tf"]
@@ -358,6 +363,10 @@ class Turn:
     """What the panel says; None where nobody judged."""
     seen: Seen | None = field(default=None, metadata={"left_out": True})
     """What of the past was shown; None where all of it was."""
+    reasoning_verdicts: tuple[Verdict, ...] = field(default=(), metadata={"left_out": True})
+    """What each declared judge said of the reasoning before the reply; empty where nobody judged it, or none came."""
+    reasoning_verdict: Verdict | None = field(default=None, metadata={"left_out": True})
+    """What the panel says of that reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,9 +421,10 @@ class EpisodeRecord:
         total: dict[str, Usage] = {}
         for turn in self.turns:
             _add(total, turn.role, turn.reply)
-            for verdict in turn.verdicts:
-                if verdict.reply is not None:
-                    _add(total, "judge", verdict.reply)
+            for verdict in (*turn.verdicts, *turn.reasoning_verdicts):
+                for reply in (verdict.first_reply, verdict.reply):
+                    if reply is not None:
+                        _add(total, "judge", reply)
         given = [turn.feedback for turn in self.turns] + [end.feedback for end in self.ends]
         for feedback in given:
             for reply in feedback.paid_for() if feedback is not None else ():

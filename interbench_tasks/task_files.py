@@ -168,6 +168,8 @@ def mapping_text(path: Path, options: TaskOptions) -> str:
         n_turns, n_questions = len(episode.script), len(episode.questions)
         return f"  first conversation: {n_turns} turns, {_counted(pictures)}, {n_questions} questions"
     shown = _counted(len(episode.question.pictures))
+    if options.reads == "flawed_items":
+        return f"  first item: {shown}, {episode.category}"
     letters = f"{len(episode.options)} options" if episode.options else "no options (its answer is compared as a text)"
     columns = options.common.columns.model_dump()
     used = {column for value in [*columns.values(), options.common.cluster] for column in named_columns(value)}

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from interbench_tasks.backends.simulated_conversation import ConversationSimulation
+from interbench_tasks.backends.simulated_critique import CritiqueSimulation
 from interbench_tasks.errors import BackendError, near_miss
 from interbench_tasks.records import Reply, ReplyRun, Usage
 
@@ -26,17 +27,23 @@ if TYPE_CHECKING:
 Outcome = Literal["right", "wrong", "invalid"]
 _ARGUMENTS = (
     "accuracy",
+    "alarm",
     "correction",
+    "detect",
     "fail",
     "flip",
     "forget_after",
+    "garble",
     "invalid",
     "latency_s",
     "miss",
     "refuse",
     "reply_chars",
     "seed",
+    "sensitivity",
     "solve",
+    "specificity",
+    "think",
 )
 _ARM = "correction_"
 _FLIP = "flip_"
@@ -85,6 +92,11 @@ class SimulatedBackend:
         refuse: share of unanswerable questions about a conversation that it declines; default `accuracy`.
         forget_after: turns of a conversation that it remembers, counted from its end; default all that it is shown.
         miss: share of turns that its notes leave out.
+        detect: share of flawed inputs that it challenges; default `accuracy`.
+        think: share of flawed inputs whose defect it notices in its reasoning; default: it has no reasoning.
+        alarm: share of valid inputs that it challenges.
+        sensitivity, specificity: as a judge: share of challenges, and of other replies, that it sees right.
+        garble: share of a judge's replies that cannot be read.
         arms: `correction_<arm>` and `flip_<arm>`, the rates of one arm.
 
     Raises: BackendError where an argument is unknown or out of range.
@@ -109,6 +121,12 @@ class SimulatedBackend:
         refuse: float | None = None,
         forget_after: int | None = None,
         miss: float = 0.0,
+        detect: float | None = None,
+        think: float | None = None,
+        alarm: float = 0.0,
+        sensitivity: float = 1.0,
+        specificity: float = 1.0,
+        garble: float = 0.0,
         **arms: object,
     ) -> None:
         _check_whole(seed=seed, reply_chars=reply_chars, forget_after=forget_after or 0)
@@ -123,14 +141,20 @@ class SimulatedBackend:
         if self._rates["accuracy"] + self._rates["invalid"] > 1.0 + 1e-12:
             raise BackendError("simulated backend: accuracy and invalid together must not be above 1")
         of_conversations = _checked_rates({"refuse": accuracy if refuse is None else refuse, "miss": miss})
+        of_critiques = {"detect": accuracy if detect is None else detect, "alarm": alarm, "garble": garble}
+        of_critiques |= {"sensitivity": sensitivity, "specificity": specificity}
+        of_critiques = _checked_rates({**of_critiques, **({} if think is None else {"think": think})})
         self.name = f"simulated:{model or 'default'}"
         told = {name: rate for name, rate in self._rates.items() if name != "fail"}  # failures are never stored
         told |= of_conversations if refuse is not None or miss else {}
         told |= {} if forget_after is None else {"forget_after": forget_after}
+        plain_critic = {"detect": self._rates["accuracy"], "alarm": 0, "garble": 0, "sensitivity": 1, "specificity": 1}
+        told |= of_critiques if of_critiques != plain_critic else {}
         self.fingerprint = f"{self.name} {json.dumps({**told, 'seed': seed, 'reply_chars': reply_chars})}"
         self._conversation = ConversationSimulation(
             draw=self._draw, accuracy=self._rates["accuracy"], forget_after=forget_after, **of_conversations
         )
+        self._critique = CritiqueSimulation(draw=self._draw, accuracy=self._rates["accuracy"], **of_critiques)
         self._seed = seed
         self._latency_s = float(latency_s)
         self._reply_chars = reply_chars
@@ -153,6 +177,8 @@ class SimulatedBackend:
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)
 
     def _text(self, call: Call) -> str | None:
+        if self._critique.replies_to(call):
+            return self._critique.text(call)
         if self._conversation.replies_to(call):
             return self._conversation.text(call)
         return self._unrevealing(call, _HINTS) if call.purpose == "feedback" else self._answer(call)

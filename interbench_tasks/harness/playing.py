@@ -17,6 +17,7 @@ from interbench_tasks.budget import limits_from, limits_text, stopped_text
 from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel
 from interbench_tasks.errors import HarnessError
+from interbench_tasks.families import family_of, related
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
@@ -89,6 +90,7 @@ def play_task(
     _say(played, options, len(wanted), output_path)
     _say_usage(played, len(wanted))
     _say_what_is_simulated(receiver, options)
+    _say_who_is_related(receiver, options)
     return played
 
 
@@ -119,6 +121,17 @@ def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOption
         logger.warning(
             f"interbench: {', '.join(simulated)} was a simulation, so the {what} say nothing about "
             f"{receiver.name}; name a real model, e.g. {settings.role_variable(simulated[0])}=openai:gpt-4o-2024-08-06"
+        )
+
+
+def _say_who_is_related(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
+    """Warn of judges of the tested model's family, who tend to be kind to it."""
+    names = [f"{role.words.backend}:{role.words.model}" for role in options.roles.get("judge", ())]
+    found = related(receiver.name, names)
+    if found:
+        logger.warning(
+            f"interbench: {', '.join(found)} judged {receiver.name}, which is of the same family "
+            f"({family_of(found[0])}): such a judge may be kinder to it; compare with a panel without it"
         )
 
 

@@ -39,7 +39,10 @@ from interbench_tasks.usage import Spent
 ALL_ROWS = "N"
 """The metric that carries every episode's summary. Capital: the ranks' metric names are sorted, and this one must be
 aggregated first, so that the others can be looked up in the table it makes."""
-HIGHER_IS_BETTER = ("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp.")
+HIGHER_IS_BETTER = (
+    *("accuracy", "correction_rate", "discrimination", "overall.", "score.", "ep", "imp", "rp."),
+    *("eda", "dp", "se", "pcq", "meda", "type_coverage", "all_detected", "precision", "recall", "f1"),
+)
 CHAT_TEMPLATE = "--apply_chat_template"
 NO_CHAT_TEMPLATE = (
     f"{CHAT_TEMPLATE} cannot be used: chat backends get the conversation as messages and apply their own template; "
@@ -105,6 +108,9 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
         if self._options.reads == "conversations":  # pictures lie within the turns
             mapping: Mapping[str, Sequence[str]] = getattr(self._options.protocol_options, "mapping", {})
             return tuple(mapping.get("turns", ("turns",)))
+        if self._options.reads == "flawed_items":
+            names: Mapping[str, Sequence[str]] = getattr(self._options.protocol_options, "mapping", {})
+            return tuple(names.get("images", ("images",)))
         return picture_columns(self._options.common.columns)
 
     def doc_to_text(self, doc: Mapping[str, Any]) -> str:

@@ -175,11 +175,11 @@ class Resamples:
     def ratios(self, numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.float64]:
         """Each metric's ratio of sums in each draw, [draws, metrics]; NaN where a draw's denominator is 0."""
         n_metrics = numerators.shape[1]
-        totals = self._totals(np.concatenate([numerators, denominators], axis=1))
+        totals = self.totals(np.concatenate([numerators, denominators], axis=1))
         top, bottom = totals[:, :n_metrics], totals[:, n_metrics:]
         return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
 
-    def _totals(self, columns: NDArray[Any]) -> NDArray[np.float64]:
+    def totals(self, columns: NDArray[Any]) -> NDArray[np.float64]:
         """Sum of each column in each draw: [rows, columns] -> [draws, columns]."""
         by_cluster = np.zeros((self._n_clusters, columns.shape[1]))
         np.add.at(by_cluster, self._cluster_of_row, columns)

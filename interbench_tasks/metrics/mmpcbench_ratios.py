@@ -1,0 +1,194 @@
+"""PCQ and F1: functions of several means, whose intervals are drawn, and whose bounds come from their sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from interbench_tasks.critique_votes import Panel
+from interbench_tasks.metrics.cases import Column, with_value
+from interbench_tasks.metrics.closed_forms import Interval, wilson
+from interbench_tasks.metrics.intervals import Estimate, Resamples
+from interbench_tasks.metrics.mmpcbench_cases import item_pcq
+from interbench_tasks.metrics.pcq import Combine, pcq, pcq_of_draws
+from interbench_tasks.metrics.sums import Sums
+
+_NO_WIDTH = 1e-9
+Means = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""EDA, DP and SE in each draw."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Items:
+    """Flawed items with what the panel made of each: row -> panel."""
+
+    panels: Mapping[int, Panel]
+    base: Mapping[int, Panel] = field(default_factory=dict)
+    """The same items in the task's own style, where these are of another one."""
+
+    @classmethod
+    def of(cls, panels: Mapping[int, Panel], *, base: Mapping[int, Panel] | None = None) -> Items:
+        """Items, and those that they are compared with."""
+        return cls(panels=panels, base=base or {})
+
+
+def pcq_estimates(
+    items: Mapping[str, Items], clusters: Sequence[str], combine: Combine, *, seed: int = 0
+) -> dict[str, Estimate]:
+    """`pcq` and, with their suffixes, those of types and styles, and the shifts of styles.
+
+    Args: items = suffix -> items; clusters[i] = cluster of row i.
+    """
+    groups = {suffix: one.panels for suffix, one in items.items()}
+    groups |= {f"{suffix} base": one.base for suffix, one in items.items() if one.base}
+    groups = {name: panels for name, panels in groups.items() if _means_of(panels) is not None}
+    if not groups:
+        return {}
+    drawn = _drawn(groups, clusters, seed)
+    found: dict[str, Estimate] = {}
+    for suffix in [suffix for suffix in items if suffix in groups]:
+        found[f"pcq{suffix}"] = _estimate(groups[suffix], pcq_of_draws(*drawn[suffix], combine), combine)
+        base = f"{suffix} base"
+        if base in groups:
+            draws = pcq_of_draws(*drawn[suffix], combine) - pcq_of_draws(*drawn[base], combine)
+            found[f"shift_pcq{suffix}"] = _shift(groups[suffix], groups[base], draws, combine)
+    return found
+
+
+def _means_of(panels: Mapping[int, Panel]) -> tuple[float, float | None, float | None] | None:
+    """EDA, DP and SE over the scored items; None where none is."""
+    d = [float(panel.detected) for panel in panels.values() if panel.detected is not None]
+    if not d:
+        return None
+    dp = [panel.dp for panel in panels.values() if panel.dp is not None]
+    se = [panel.se for panel in panels.values() if panel.se is not None]
+    return math.fsum(d) / len(d), _mean(dp), _mean(se)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _drawn(groups: Mapping[str, Mapping[int, Panel]], clusters: Sequence[str], seed: int) -> dict[str, Means]:
+    """Each group's EDA, DP and SE in each draw; NaN where a draw has nothing to count."""
+    n = len(clusters)
+    tops, bottoms = np.zeros((n, 3 * len(groups))), np.zeros((n, 3 * len(groups)))
+    for place, panels in enumerate(groups.values()):
+        for row, panel in panels.items():
+            for offset, value in enumerate((panel.detected, panel.dp, panel.se)):
+                if value is not None:
+                    tops[row, 3 * place + offset] = float(value)
+                    bottoms[row, 3 * place + offset] = 1.0
+    ratios = Resamples(clusters, seed=seed).ratios(tops, bottoms)
+    return {
+        name: (ratios[:, 3 * place], ratios[:, 3 * place + 1], ratios[:, 3 * place + 2])
+        for place, name in enumerate(groups)
+    }
+
+
+def _estimate(panels: Mapping[int, Panel], draws: NDArray[np.float64], combine: Combine) -> Estimate:
+    means = _means_of(panels)
+    assert means is not None  # pcq_estimates has looked
+    value = pcq(*means, combine)
+    scored = sum(item_pcq(panel)[0] is not None for panel in panels.values())
+    n = sum(panel.detected is not None for panel in panels.values())
+    interval = _middle(draws)
+    return Estimate(
+        value=value,
+        n=n,
+        unscored=len(panels) - scored,
+        ci95=interval or wilson(value * n, n),
+        bounds=with_value(_bounds(panels, combine), value),
+        method="cluster_bootstrap" if interval else "wilson",
+    )
+
+
+def _bounds(panels: Mapping[int, Panel], combine: Combine) -> Interval | None:
+    """PCQ with every missing judge at its worst, and at its best; None where no judge is missing.
+
+    Formula: with D = sum of dp and S = sum of se over the detected of N items, PCQ is (D + S) / 4N (arithmetic),
+        sqrt(D S) / 2N (geometric), D S / ((D + S) N) (harmonic): in each it rises with D and with S.
+    """
+    parts = [item_pcq(panel) for panel in panels.values()]
+    if all(value == low == high for value, low, high in parts):
+        return None
+    n = len(parts)
+    ends = []
+    for place in (1, 2):
+        sums = [math.fsum(part[place][side] for part in parts) for side in (0, 1)]  # type: ignore[index] # never the value
+        ends.append(pcq(1.0, sums[0] / n, sums[1] / n, combine))
+    return Interval(*ends)
+
+
+def _shift(
+    panels: Mapping[int, Panel], base: Mapping[int, Panel], draws: NDArray[np.float64], combine: Combine
+) -> Estimate:
+    one, other = _means_of(panels), _means_of(base)
+    assert one is not None
+    assert other is not None
+    value = pcq(*one, combine) - pcq(*other, combine)
+    pairs = [(item_pcq(panels[row])[0], item_pcq(base[row])[0]) for row in panels]
+    first, second = _bounds(panels, combine), _bounds(base, combine)
+    bounds = None
+    if first is not None or second is not None:
+        first = first or Interval(pcq(*one, combine), pcq(*one, combine))
+        second = second or Interval(pcq(*other, combine), pcq(*other, combine))
+        bounds = Interval(first.low - second.high, first.high - second.low)
+    return Estimate(
+        value=value,
+        n=len(pairs),
+        unscored=sum(None in pair for pair in pairs),
+        ci95=_middle(draws),
+        bounds=with_value(bounds, value),
+        method="cluster_bootstrap",
+    )
+
+
+def f1_estimate(
+    sums: Mapping[str, Sums], columns: Mapping[str, Column], clusters: Sequence[str]
+) -> dict[str, Estimate]:
+    """F1 of detection over flawed and valid items.
+
+    Formula: 2 TP / (TP + flawed items + FA).
+    """
+    flawed, valid = sums["eda"], sums["far_v"]
+    tops = 2 * flawed.totals
+    bottoms = flawed.totals + flawed.counted + valid.totals
+    if not flawed.n or not valid.n:
+        return {}
+    drawn = Resamples(clusters).ratios(tops[:, None], bottoms[:, None])[:, 0]
+    n = flawed.n + valid.n
+    value = float(tops.sum() / bottoms.sum())
+    interval = _middle(drawn)
+    return {
+        "f1": Estimate(
+            value=value,
+            n=n,
+            unscored=flawed.unscored + valid.unscored,
+            ci95=interval or wilson(value * n, n),
+            bounds=with_value(_f1_bounds(columns["eda"], columns["far_v"]), value),
+            method="cluster_bootstrap" if interval else "wilson",
+        )
+    }
+
+
+def _f1_bounds(flawed: Column, valid: Column) -> Interval | None:
+    if all(case.exact for case in (*flawed.cases, *valid.cases)):
+        return None
+    n = len(flawed.cases)
+    tp_low, tp_high = sum(case.low for case in flawed.cases), sum(case.high for case in flawed.cases)
+    fa_low, fa_high = sum(case.low for case in valid.cases), sum(case.high for case in valid.cases)
+    return Interval(2 * tp_low / (tp_low + n + fa_high), 2 * tp_high / (tp_high + n + fa_low))
+
+
+def _middle(drawn: NDArray[np.float64]) -> Interval | None:
+    """The middle 95% of the draws that are known; None where all are unknown, or the same."""
+    known = drawn[~np.isnan(drawn)]
+    if known.size == 0:
+        return None
+    low, high = np.quantile(known, [0.025, 0.975])
+    return Interval(float(low), float(high)) if high - low > _NO_WIDTH else None
