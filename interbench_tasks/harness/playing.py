@@ -90,7 +90,7 @@ def play_task(
     _say(played, options, len(wanted), output_path)
     _say_usage(played, len(wanted))
     _say_what_is_simulated(receiver, options)
-    _say_who_is_related(receiver, options)
+    say_who_is_related(receiver, options)
     return played
 
 
@@ -124,7 +124,7 @@ def _say_what_is_simulated(receiver: Backend | BatchedModel, options: TaskOption
         )
 
 
-def _say_who_is_related(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
+def say_who_is_related(receiver: Backend | BatchedModel, options: TaskOptions) -> None:
     """Warn of judges of the tested model's family, who tend to be kind to it."""
     names = [f"{role.words.backend}:{role.words.model}" for role in options.roles.get("judge", ())]
     found = related(receiver.name, names)
