@@ -74,7 +74,8 @@ def compare(
     show: Annotated[
         list[str] | None,
         typer.Option(
-            help="pairs, ranking or categories; may be repeated. Default: pairs, and from three runs on the ranking.",
+            help="pairs, ranking, categories or judges; may be repeated. Default: pairs, and from three runs on the "
+            "ranking.",
             show_default=False,
         ),
     ] = None,

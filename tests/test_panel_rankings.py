@@ -26,14 +26,15 @@ def of_shares(shares, n=10):
 def test_a_majority_is_one_of_all_judges_that_were_asked():
     for votes in itertools.product([0.0, 1.0, NAN], repeat=3):
         yes, no = votes.count(1.0), votes.count(0.0)
-        expected = 1.0 if yes >= 2 else 0.0 if no >= 2 else NAN
+        expected = 1.0 if yes >= 2 else 0.0 if no >= 2 else NAN  # the third could have decided
         found = majority_of_votes(np.array(votes)[:, None, None])
         assert np.array_equal(found, [[expected]], equal_nan=True), votes
 
 
-def test_two_judges_that_differ_decide_nothing_by_majority_and_half_by_mean():
+def test_two_judges_that_differ_have_no_majority_that_says_yes_and_half_of_the_mean():
     votes = np.array([[[1.0]], [[0.0]]])
-    assert np.isnan(majority_of_votes(votes)).all()
+    assert majority_of_votes(votes).tolist() == [[0.0]]
+    assert np.isnan(majority_of_votes(np.array([[[1.0]], [[NAN]]]))).all()
     assert mean_of_votes(votes).tolist() == [[0.5]]
 
 
@@ -63,9 +64,9 @@ def test_judges_that_agree_leave_the_ranking_as_it_is():
 
 
 def test_replies_that_the_smaller_panel_leaves_open_are_counted():
-    votes = np.array([[[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]])
+    votes = np.array([[[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [NAN, 1.0]], [[1.0, 0.0], [1.0, NAN]]])
     found = leave_one_judge_out(votes, ["a", "b", "c"], ["x", "y"], majority_of_votes)
-    assert [each.undecided for each in found] == [1, 1, 2]
+    assert [each.undecided for each in found] == [2, 1, 1]
 
 
 def test_a_model_is_judged_by_other_families_only():

@@ -36,8 +36,7 @@ class PanelRanking:
 def mean_of_votes(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of the judges that gave a value; NaN where none did.
 
-    The share of judges that say yes, where votes are 0 and 1. With two judges, where a majority is often undecided, it
-    still uses every reply.
+    The share of judges that say yes, where votes are 0 and 1. Of two judges, where a majority takes both, it uses each.
     """
     given = ~np.isnan(votes)
     n = given.sum(axis=0)
@@ -48,13 +47,15 @@ def mean_of_votes(votes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def majority_of_votes(votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 or 0 where more than half of all judges say so; NaN where neither has that, also because judges failed.
+    """1 where more than half of all judges say so, 0 where the missing ones could not make it more, NaN between.
 
-    Source: MMPCBench (arXiv 2608.29286), majority of three; what failed judges do is ours.
+    Two judges that differ have no majority that says yes, so it is 0, as `critique_votes` has it.
+    Source: MMPCBench (arXiv 2608.29286), majority of three; even panels and failed judges are ours.
     Args: votes = 0, 1 or NaN.
     """
-    yes, no = (votes == 1).sum(axis=0), (votes == 0).sum(axis=0)
-    return np.where(2 * yes > len(votes), 1.0, np.where(2 * no > len(votes), 0.0, np.nan))
+    yes, missing = (votes == 1).sum(axis=0), np.isnan(votes).sum(axis=0)
+    could = np.where(2 * (yes + missing) <= len(votes), 0.0, np.nan)
+    return np.where(2 * yes > len(votes), 1.0, could)
 
 
 def leave_one_judge_out(

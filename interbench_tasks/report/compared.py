@@ -8,6 +8,7 @@ from typing import Any
 
 from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
 from interbench_tasks.report.formats import Grid
+from interbench_tasks.report.panels import flat_panel, panel_as_json, panel_grids, panel_lines
 from interbench_tasks.report.rankings import (
     categories_as_json,
     category_grids,
@@ -18,10 +19,11 @@ from interbench_tasks.report.rankings import (
     ranking_lines,
 )
 from interbench_tasks.runs.compare import Comparison
+from interbench_tasks.runs.panels import panel_report
 from interbench_tasks.runs.ranked import categories_of, ranked_runs
 from interbench_tasks.runs.score import ScoredRun
 
-PARTS = ("pairs", "ranking", "categories")
+PARTS = ("pairs", "ranking", "categories", "judges")
 RANKED_FROM = 3
 """From this many runs on a ranking is shown unasked: it says of two runs what their difference says."""
 
@@ -43,10 +45,11 @@ def parts_of(comparison: Comparison, runs: Sequence[ScoredRun], shown: Sequence[
 
     Args: runs = those that were compared; shown = names of `PARTS`; none: pairs, and a ranking where there are enough
         runs.
-    Raises: InterbenchError where no episode is in all runs, so that they have no ranking.
+    Raises: InterbenchError where no episode is in all runs, so that they have no ranking, or where nobody can tell of
+        their judges.
     """
     wanted = shown or ("pairs", *(["ranking"] if len(runs) >= RANKED_FROM else []))
-    make = {"pairs": _pairs, "ranking": _ranking, "categories": _categories}
+    make = {"pairs": _pairs, "ranking": _ranking, "categories": _categories, "judges": _judges}
     return [make[name](comparison, runs) for name in PARTS if name in wanted]
 
 
@@ -77,4 +80,14 @@ def _categories(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
         lines=[] if found else ["The episodes have no categories."],
         flat=list(flat_categories(found, comparison.tasks)),
         nested={"categories": categories_as_json(found)},
+    )
+
+
+def _judges(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
+    report = panel_report(runs)
+    return Part(
+        grids=panel_grids(report, comparison.tasks),
+        lines=list(panel_lines(report)),
+        flat=list(flat_panel(report, comparison.tasks)),
+        nested={"judges": panel_as_json(report)},
     )
