@@ -10,7 +10,7 @@ import numpy as np
 
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import DRAWS, Contrast, Estimate, Ratio, estimates_from_ratios
-from interbench_tasks.metrics.sums import mean_of_scored
+from interbench_tasks.metrics.sums import Sums, estimates_from_sums
 
 
 def judge_strictness(
@@ -34,24 +34,37 @@ def judge_strictness(
     if len(scores) < 2:
         raise ValueError("judge_strictness: need two judges at least: strict is who is stricter than the others")
     width = span[1] - span[0]
-    found: dict[str, Estimate] = {}
+    columns = {}
     for judge in scores:
         others = [own for name, own in scores.items() if name != judge]
         differences = [
             None if own is None else _less_than(own, given)
             for own, given in zip(scores[judge], zip(*others, strict=True), strict=True)
         ]
-        estimate = mean_of_scored(
-            differences, clusters=clusters, span=Interval(-width, width), points=_points(span), draws=draws
-        )
-        if estimate is not None:
-            found[judge] = replace(estimate, bounds=None)  # nobody knows what a judge that failed would have said
-    return found
+        columns[judge] = _sums_of(differences, span=Interval(-width, width), points=_points(span))
+    groups = clusters if clusters is not None else [str(item) for item in range(len(next(iter(scores.values()))))]
+    found = estimates_from_sums(columns, groups, draws=draws)
+    # Nobody knows what a judge that failed would have said, so there are no bounds.
+    return {judge: replace(estimate, bounds=None) for judge, estimate in found.items()}
 
 
 def _less_than(own: float, others: Sequence[float | None]) -> float | None:
     known = [other for other in others if other is not None]
     return math.fsum(known) / len(known) - own if len(known) == len(others) else None
+
+
+def _sums_of(values: Sequence[float | None], *, span: Interval, points: float | None) -> Sums:
+    """A column of values, one an item; None where it is unscored."""
+    totals = np.array([value or 0.0 for value in values], dtype=np.float64)
+    return Sums(
+        totals=totals,
+        squares=totals**2,
+        counted=np.array([value is not None for value in values], dtype=np.int64),
+        unscored=sum(value is None for value in values),
+        span=span,
+        graded=True,
+        points=points,
+    )
 
 
 def strategy_bias(
