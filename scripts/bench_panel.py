@@ -1,7 +1,7 @@
 """How long a panel's numbers take: 14 models x 3,146 flawed items x 3 judges, read from their run folders.
 
-The runs are made up, with prompts and replies as long as real ones, and written to a temporary folder. Then, in one
-process as `interbench compare` does it: reading, all metrics of each run with 10,000 resamples, paired differences,
+The runs are made up, with prompts and replies as long as real ones, and written to a temporary folder. Then, as
+`interbench compare` does it: reading, all metrics of each run with 10,000 resamples, paired differences,
 rankings with rank intervals and p-values, agreement of the judges, and rankings without each judge. Prints each time,
 and the whole beside its target; exit code 1 where a target is missed. Run: python scripts/bench_panel.py [--quick]
 """
@@ -29,7 +29,7 @@ from interbench_tasks.records import EpisodeRecord, Message, Reply, Turn, Verdic
 from interbench_tasks.report.compared import PARTS, parts_of
 from interbench_tasks.runs.compare import compared
 from interbench_tasks.runs.folder import EPISODES, MANIFEST, write_json
-from interbench_tasks.runs.score import runs_from_folders
+from interbench_tasks.runs.reading import runs_from_folders
 
 N_MODELS, N_ITEMS, JUDGES = 14, 3146, ("judge-a", "judge-b", "judge-c")
 TARGET_S, TARGET_MB = 20.0, 1000.0

@@ -161,14 +161,6 @@ def run_from_folder(path: Path, offers: Offers) -> ScoredRun:
     return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries)
 
 
-def runs_from_folders(paths: Sequence[Path], offers: Offers) -> list[ScoredRun]:
-    """Runs read back from their folders, in their order; nothing is written.
-
-    Raises: RunFolderError as `run_from_folder` does.
-    """
-    return [run_from_folder(path, offers) for path in paths]
-
-
 def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
     """Metrics recomputed from a run folder alone, written to its `metrics.json`; the episodes are only read.
 
