@@ -138,8 +138,13 @@ def panel_of(votes: Sequence[Vote | None], quorum: int | None = None) -> Panel:
     Bounds are over every possible vote of the missing judges.
     """
     known = tuple(sorted(vote for vote in votes if vote is not None))
-    possible = _possible(known, len(votes) - len(known))
-    if len(possible.detected) > 1 or len(known) < (quorum or 0):
+    return _panel(known, len(votes) - len(known), quorum or 0)
+
+
+@functools.cache
+def _panel(known: tuple[Vote, ...], missing: int, quorum: int) -> Panel:
+    possible = _possible(known, missing)
+    if len(possible.detected) > 1 or len(known) < quorum:
         return Panel(detected=None, possible=possible)
     if not possible.sure:
         return Panel(detected=False, possible=possible)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import DRAWS, Contrast, Estimate, Ratio, estimates_from_ratios
-from interbench_tasks.metrics.sums import mean_of_scored
+from interbench_tasks.metrics.sums import Sums, estimates_from_sums
+
+Scores = Sequence[float | None] | NDArray[np.float64]
+"""One judge's scores, one an item; None or NaN where it gave none."""
 
 
 def judge_strictness(
-    scores: Mapping[str, Sequence[float | None]],
+    scores: Mapping[str, Scores],
     *,
     span: tuple[float, float] = (0.0, 1.0),
     clusters: Sequence[str] | None = None,
@@ -30,32 +33,38 @@ def judge_strictness(
         scored, none.
     Raises: ValueError for less than two judges, lists of different length, and a score off the span.
     """
-    _check(scores, span)
-    if len(scores) < 2:
+    given = _checked(scores, span)
+    if len(given) < 2:
         raise ValueError("judge_strictness: need two judges at least: strict is who is stricter than the others")
     width = span[1] - span[0]
-    found: dict[str, Estimate] = {}
-    for judge in scores:
-        others = [own for name, own in scores.items() if name != judge]
-        differences = [
-            None if own is None else _less_than(own, given)
-            for own, given in zip(scores[judge], zip(*others, strict=True), strict=True)
-        ]
-        estimate = mean_of_scored(
-            differences, clusters=clusters, span=Interval(-width, width), points=_points(span), draws=draws
-        )
-        if estimate is not None:
-            found[judge] = replace(estimate, bounds=None)  # nobody knows what a judge that failed would have said
-    return found
+    total = np.sum(list(given.values()), axis=0)  # NaN where a judge gave none
+    columns = {
+        judge: _sums_of((total - own) / (len(given) - 1) - own, span=Interval(-width, width), points=_points(span))
+        for judge, own in given.items()
+    }
+    groups = clusters if clusters is not None else [str(item) for item in range(len(total))]
+    found = estimates_from_sums(columns, groups, draws=draws)
+    # Nobody knows what a judge that failed would have said, so there are no bounds.
+    return {judge: replace(estimate, bounds=None) for judge, estimate in found.items()}
 
 
-def _less_than(own: float, others: Sequence[float | None]) -> float | None:
-    known = [other for other in others if other is not None]
-    return math.fsum(known) / len(known) - own if len(known) == len(others) else None
+def _sums_of(values: NDArray[np.float64], *, span: Interval, points: float | None) -> Sums:
+    """A column of values, one an item; NaN where it is unscored."""
+    counted = ~np.isnan(values)
+    totals = np.where(counted, values, 0.0)
+    return Sums(
+        totals=totals,
+        squares=totals**2,
+        counted=counted.astype(np.int64),
+        unscored=int((~counted).sum()),
+        span=span,
+        graded=True,
+        points=points,
+    )
 
 
 def strategy_bias(
-    scores: Sequence[float | None],
+    scores: Scores,
     strategies: Sequence[str | None],
     *,
     first: str = "clarification",
@@ -75,16 +84,15 @@ def strategy_bias(
         are the items whose score or strategy is missing.
     Raises: ValueError for lists of different length and a score off the span.
     """
-    _check({"scores": scores}, span)
-    if len(scores) != len(strategies):
-        raise ValueError(f"strategy_bias: {len(scores)} scores, but {len(strategies)} strategies")
+    own = _checked({"scores": scores}, span)["scores"]
+    if len(own) != len(strategies):
+        raise ValueError(f"strategy_bias: {len(own)} scores, but {len(strategies)} strategies")
     low, width = span[0], span[1] - span[0]
-    taken = np.array([0.0 if score is None else (score - low) / width for score in scores])
+    scored = ~np.isnan(own)
+    taken = np.where(scored, (own - low) / width, 0.0)
     ratios = {}
     for name in (first, second):
-        counted = np.array(
-            [s is not None and own == name for s, own in zip(scores, strategies, strict=True)], dtype=bool
-        )
+        counted = scored & np.array([strategy == name for strategy in strategies], dtype=np.bool_)
         ratios[name] = Ratio(values=np.where(counted, taken, 0.0), counted=counted, graded=True)
     labels = clusters if clusters is not None else [str(row) for row in range(len(scores))]
     contrasts = {"bias": Contrast(first=first, second=second)}
@@ -96,7 +104,7 @@ def strategy_bias(
         bias,
         value=bias.value * width,
         ci95=Interval(bias.ci95.low * width, bias.ci95.high * width),
-        unscored=sum(s is None or own is None for s, own in zip(scores, strategies, strict=True)),
+        unscored=int((~scored | np.array([strategy is None for strategy in strategies], dtype=np.bool_)).sum()),
         points=_points(span),
     )
 
@@ -106,14 +114,16 @@ def _points(span: tuple[float, float]) -> float | None:
     return None if span == (0.0, 1.0) else span[1]
 
 
-def _check(scores: Mapping[str, Sequence[float | None]], span: tuple[float, float]) -> None:
+def _checked(scores: Mapping[str, Scores], span: tuple[float, float]) -> dict[str, NDArray[np.float64]]:
+    """The scores as arrays, float64 [items]; NaN where a judge gave none."""
     if not span[0] < span[1]:
         raise ValueError(f"the span must have a width, got {span[0]:g} to {span[1]:g}")
-    if len({len(own) for own in scores.values()}) > 1:
-        raise ValueError(
-            "every judge needs an entry for each item: " + ", ".join(f"{k} {len(v)}" for k, v in scores.items())
-        )
-    for judge, own in scores.items():
-        wrong = [score for score in own if score is not None and not span[0] <= score <= span[1]]
-        if wrong:
-            raise ValueError(f"{judge}: a score of {wrong[0]} is not from {span[0]:g} to {span[1]:g}")
+    given = {judge: np.array(own, dtype=np.float64) for judge, own in scores.items()}  # None becomes NaN
+    if len({len(own) for own in given.values()}) > 1:
+        told = ", ".join(f"{judge} {len(own)}" for judge, own in given.items())
+        raise ValueError(f"every judge needs an entry for each item: {told}")
+    for judge, own in given.items():
+        wrong = own[(own < span[0]) | (own > span[1])]
+        if wrong.size:
+            raise ValueError(f"{judge}: a score of {wrong[0]:g} is not from {span[0]:g} to {span[1]:g}")
+    return given

@@ -40,6 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from interbench_tasks.critique_votes import Panel
 from interbench_tasks.flaws import type_of
 from interbench_tasks.metrics.cases import Case, Column
 from interbench_tasks.metrics.closed_forms import Interval
@@ -87,7 +88,8 @@ class CritiqueMetrics:
     def contributions(self, summary: Mapping[str, Any]) -> dict[str, float]:
         """Metric -> this item's own value, for each metric that it is scored in, and all counts."""
         values: dict[str, list[float]] = {}
-        for name, case in self._cases(summary):
+        panels = self._panels(summary)
+        for name, case in self._cases(summary, panels):
             if case.scored and case.value is not None:
                 values.setdefault(name, []).append(case.value)
         own = {name: sum(found) / len(found) for name, found in values.items()}
@@ -95,7 +97,7 @@ class CritiqueMetrics:
             if f"eda{suffix}" in own and (own[f"eda{suffix}"] == 0 or f"se{suffix}" in own):
                 parts = own[f"eda{suffix}"], own.get(f"dp{suffix}"), own.get(f"se{suffix}")
                 own[f"pcq{suffix}"] = pcq(*parts, self._combine)
-        counts = self._counts(summary)
+        counts = self._counts(summary, panels.get(""))
         return {name: own[name] for name in self._names if name in own} | {name: float(counts[name]) for name in COUNTS}
 
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
@@ -107,16 +109,17 @@ class CritiqueMetrics:
         if not rows:
             return {}
         clusters = [_cluster(row) for row in rows]
-        columns = self._columns(rows)
+        panels = [self._panels(row) for row in rows]
+        columns = self._columns(rows, panels)
         sums = {name: column.sums(len(rows)) for name, column in columns.items()}
         found = estimates_from_sums(sums, clusters)
         found = {name: columns[name].with_bounds(estimate) for name, estimate in found.items()}
-        items = self._items(rows)
+        items = self._items(rows, panels)
         found |= pcq_estimates(items, clusters, self._combine)
         if {"far_v", "eda"} <= found.keys():
             found |= f1_estimate(sums, columns, clusters)
         in_order = {name: found[name] for name in self._names if name in found}
-        counts = [self._counts(row) for row in rows]
+        counts = [self._counts(row, own.get("")) for row, own in zip(rows, panels, strict=True)]
         return in_order | {name: _count([own[name] for own in counts]) for name in COUNTS}
 
     def headline(self, names: Sequence[str]) -> list[str]:
@@ -130,14 +133,17 @@ class CritiqueMetrics:
 
     # --- its parts ----------------------------------------------------------------------------------------------------
 
-    def _cases(self, summary: Mapping[str, Any]) -> Iterator[tuple[str, Case]]:
-        return cases_of(summary, declared=self._declared, quorum=self._quorum)
+    def _panels(self, summary: Mapping[str, Any]) -> dict[str, Panel]:
+        return panels_of(summary, declared=self._declared, quorum=self._quorum)
 
-    def _columns(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Column]:
+    def _cases(self, summary: Mapping[str, Any], panels: Mapping[str, Panel]) -> Iterator[tuple[str, Case]]:
+        return cases_of(summary, panels, declared=self._declared, quorum=self._quorum)
+
+    def _columns(self, rows: Sequence[Mapping[str, Any]], panels: Sequence[Mapping[str, Panel]]) -> dict[str, Column]:
         """Each metric's cases, without those that say nothing new for these rows."""
         cases: dict[str, tuple[list[int], list[Case]]] = {}
         for place, row in enumerate(rows):
-            for name, case in self._cases(row):
+            for name, case in self._cases(row, panels[place]):
                 places, found = cases.setdefault(name, ([], []))
                 places.append(place)
                 found.append(case)
@@ -151,9 +157,8 @@ class CritiqueMetrics:
             if name not in left_out and (several or not _is_of_a_type(name))
         }
 
-    def _items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Items]:
+    def _items(self, rows: Sequence[Mapping[str, Any]], panels: Sequence[Mapping[str, Panel]]) -> dict[str, Items]:
         """Suffix ('' or `.EE`, `.formal`) -> the panels of its items, for PCQ; a style with those of its base."""
-        panels = [panels_of(row, declared=self._declared, quorum=self._quorum) for row in rows]
         found = {"": Items.of({place: own[""] for place, own in enumerate(panels) if own})}
         types = _types_of(rows)
         for of_type in types if len(types) > 1 else ():
@@ -171,9 +176,8 @@ class CritiqueMetrics:
             )
         return {suffix: items for suffix, items in found.items() if items.panels}
 
-    def _counts(self, summary: Mapping[str, Any]) -> dict[str, int]:
+    def _counts(self, summary: Mapping[str, Any], panel: Panel | None) -> dict[str, int]:
         kind, cell = summary["kind"], summary["votes"].get("")
-        panel = panels_of(summary, declared=self._declared, quorum=self._quorum).get("")
         votes = list(cell.values()) if isinstance(cell, Mapping) else []
         n_known = sum(vote is not None for vote in votes)
         missing, again = summary["lost"]

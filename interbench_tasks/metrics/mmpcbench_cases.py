@@ -13,14 +13,14 @@ from interbench_tasks.metrics.mmpcbench_summary import values_in, votes_in
 Cases = Iterator[tuple[str, Case]]
 
 
-def cases_of(summary: Mapping[str, Any], *, declared: int, quorum: int | None) -> Cases:
+def cases_of(summary: Mapping[str, Any], panels: Mapping[str, Panel], *, declared: int, quorum: int | None) -> Cases:
     """Each metric that the row has a part in, with its case; a pooled metric once a judge.
 
-    Args: declared = judges that were asked.
+    Args: panels = what `panels_of` gives for it; declared = judges that were asked.
     """
     kind = summary["kind"]
     if kind == "flawed":
-        yield from _flawed_cases(summary, declared, quorum)
+        yield from _flawed_cases(summary, panels, declared, quorum)
     elif kind == "dual":
         yield from _dual_cases(values_in(summary["votes"].get(""), declared, (0, "")), declared)
     elif kind == "valid":
@@ -37,8 +37,7 @@ def panels_of(summary: Mapping[str, Any], *, declared: int, quorum: int | None) 
     return {branch: panel_of(votes_in(cell, declared), quorum) for branch, cell in cells.items()}
 
 
-def _flawed_cases(summary: Mapping[str, Any], declared: int, quorum: int | None) -> Cases:
-    panels = panels_of(summary, declared=declared, quorum=quorum)
+def _flawed_cases(summary: Mapping[str, Any], panels: Mapping[str, Panel], declared: int, quorum: int | None) -> Cases:
     main = panels[""]
     of_type = type_of(summary["category"])
     for name, case in panel_cases(main):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interbench_tasks.critique_votes import Vote, vote_from
+from interbench_tasks.critique_votes import Vote
 from interbench_tasks.flaws import Kind, kind_of
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import EpisodeRecord, Turn, Verdict
@@ -114,13 +114,14 @@ def votes_in(cell: Mapping[str, Sequence[Any] | None] | str | None, declared: in
     """
     if cell == "no_answer":
         return [Vote(detected=False)] * declared
-    given = _given(cell, declared)
-    return [None if values is None else vote_from(_fields(values)) for values in given]
+    return [None if values is None else _vote(values) for values in _given(cell, declared)]
 
 
-def _fields(values: Sequence[Any]) -> dict[str, str]:
-    names = VALUES["flawed"][: len(values)]
-    return {n: str(bool(v)).lower() if n == "detected" else str(v) for n, v in zip(names, values, strict=True)}
+def _vote(values: Sequence[Any]) -> Vote:
+    if not values[0]:
+        return Vote(detected=False)
+    strategy, score = values[2:4] if len(values) > 2 else ("none", 0)
+    return Vote(True, float(values[1]), str(strategy), 0.0 if strategy == "none" else float(score))
 
 
 def values_in(

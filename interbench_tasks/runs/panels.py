@@ -13,11 +13,11 @@ from interbench_tasks.critique_votes import STRATEGIES
 from interbench_tasks.errors import InterbenchError
 from interbench_tasks.families import family_of
 from interbench_tasks.metrics.agreement import (
+    MISSING,
     Labels,
     agreement_of,
     estimates_from_coefficients,
     fleiss_kappa,
-    labels_from,
 )
 from interbench_tasks.metrics.critique_panel import DETECTED, FIELDS, SCORE, STRATEGY, CritiquePanel, VoteField
 from interbench_tasks.metrics.intervals import Estimate
@@ -122,15 +122,21 @@ def _labels(votes: NDArray[np.float64], place: int, judges: Sequence[str], clust
     values = votes[..., place]
     if field.needs_detection:
         values = np.where(votes[..., DETECTED] == 1, values, np.nan)
-    rows = values.reshape(len(judges), -1).T
-    cells = [[None if np.isnan(cell) else float(cell) for cell in row] for row in rows]
-    return labels_from(cells, judges=judges, categories=[float(label) for label in field.labels], clusters=clusters)
+    codes = np.full(values.shape, MISSING, dtype=np.int64)
+    for code, label in enumerate(field.labels):
+        codes[values == label] = code
+    return Labels(
+        codes=codes.reshape(len(judges), -1).T,
+        categories=tuple(field.labels),
+        judges=tuple(judges),
+        clusters=tuple(clusters) * votes.shape[1],
+    )
 
 
 def _agreement(
     votes: NDArray[np.float64], place: int, field: VoteField, judges: Sequence[str], clusters: Sequence[str]
 ) -> dict[str, Estimate]:
-    return agreement_of(_labels(votes, place, judges, list(clusters) * votes.shape[1]), ordinal=field.ordinal)
+    return agreement_of(_labels(votes, place, judges, clusters), ordinal=field.ordinal)
 
 
 def _kappas(
@@ -144,17 +150,13 @@ def _kappas(
     return found
 
 
-def _column(votes: NDArray[np.float64], judge: int, place: int) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in votes[judge, ..., place].ravel()]
-
-
 def _strictness(
     votes: NDArray[np.float64], place: int, judges: Sequence[str], clusters: Sequence[str]
 ) -> dict[str, Estimate]:
     """Of detection over all replies, of scores over those that all judges detected something in."""
     if FIELDS[place].needs_detection:
         votes = np.where((votes[..., DETECTED] == 1).all(axis=0)[None, ..., None], votes, np.nan)
-    scores = {judge: _column(votes, number, place) for number, judge in enumerate(judges)}
+    scores = {judge: votes[number, ..., place].ravel() for number, judge in enumerate(judges)}
     span = (float(FIELDS[place].labels[0]), float(FIELDS[place].labels[-1]))
     return judge_strictness(scores, span=span, clusters=list(clusters) * votes.shape[1])
 
@@ -162,8 +164,9 @@ def _strictness(
 def _biases(votes: NDArray[np.float64], judges: Sequence[str], clusters: Sequence[str]) -> list[tuple[str, Estimate]]:
     found = []
     for number, judge in enumerate(judges):
-        strategies = [None if code is None else STRATEGIES[int(code)] for code in _column(votes, number, STRATEGY)]
-        bias = strategy_bias(_column(votes, number, SCORE), strategies, clusters=list(clusters) * votes.shape[1])
+        codes, scores = (votes[number, ..., place].ravel() for place in (STRATEGY, SCORE))
+        strategies = [None if np.isnan(code) else STRATEGIES[int(code)] for code in codes]
+        bias = strategy_bias(scores, strategies, clusters=list(clusters) * votes.shape[1])
         found += [(judge, bias)] if bias is not None else []
     return found
 
