@@ -102,9 +102,11 @@ def compare(
 
 
 def _read(paths: Sequence[Path]) -> list[ScoredRun]:
-    from interbench_tasks.runs.folder import run_folders
+    from interbench_tasks.runs.folder import empty_run_folders, run_folders
     from interbench_tasks.runs.score import run_from_folder
 
+    for folder in [folder for path in paths for folder in empty_run_folders(path)]:
+        typer.echo(redact(f"warning: {folder}: was stopped before its first episode ended; left out"), err=True)
     offers = offers_from(build_plugin_manager())
     return [run_from_folder(folder, offers) for path in paths for folder in run_folders(path)]
 
