@@ -10,8 +10,8 @@ import typer
 from interbench_tasks import __version__, cli_estimate, cli_judge, cli_run, cli_tables
 from interbench_tasks.cli_convert import convert_app
 from interbench_tasks.cli_ledger import ledger_app
-from interbench_tasks.errors import ConfigError, InterbenchError, near_miss
-from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
+from interbench_tasks.errors import ConfigError, InterbenchError, RunFolderError, near_miss
+from interbench_tasks.plugin_manager import Offers, build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact, shown_cause
 
 app = typer.Typer(
@@ -69,29 +69,47 @@ def score(
     categories: Annotated[bool, typer.Option(help="Show every category too.")] = False,
 ) -> None:
     """Compute the metrics again from episodes.jsonl alone, and show them."""
+    from interbench_tasks.runs.folder import empty_run_folders, run_folders
+
+    offers = offers_from(build_plugin_manager())
+    problems: list[str] = []
+    folders = [folder for run in runs for folder in run_folders(run)]
+    for folder in folders:
+        try:
+            _show_scores(folder, offers, categories=categories)
+        except RunFolderError as error:  # one damaged run must not hide the others
+            if len(folders) == 1:
+                raise
+            problems.append(str(error))
+    for folder in [folder for run in runs for folder in empty_run_folders(run)]:
+        typer.echo(redact(f"{folder}: was stopped before its first episode ended"), err=True)
+    for problem in problems:
+        typer.echo(redact(problem), err=True)
+    if problems:
+        raise typer.Exit(1)
+
+
+def _show_scores(folder: Path, offers: Offers, *, categories: bool) -> None:
     from interbench_tasks.report.table import table_text, unfinished_lines
-    from interbench_tasks.runs.folder import MANIFEST, read_json, run_folders
+    from interbench_tasks.runs.folder import MANIFEST, read_json
     from interbench_tasks.runs.score import score_folder
     from interbench_tasks.runs.usage_file import read_usage, usage_lines
 
-    offers = offers_from(build_plugin_manager())
-    for folder in [folder for run in runs for folder in run_folders(run)]:
-        metrics = score_folder(folder, offers)
-        manifest = read_json(folder / MANIFEST)
-        models = manifest["models"]
-        names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
-        if not metrics["finished"]:
-            for line in unfinished_lines(metrics):
-                typer.echo(line)
-        used = read_usage(folder)
-        if used is not None and used["stopped"]:
-            typer.echo(f"STOPPED: {used['stopped']}")
-        typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
-        for category, table in metrics["categories"].items() if categories else ():
-            typer.echo("\n" + table_text(table, title=f"category {category}"))
-        if used is not None:
-            typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
-        typer.echo("")
+    metrics = score_folder(folder, offers)
+    models = read_json(folder / MANIFEST)["models"]
+    names = ", ".join(f"{role} {model['name']}" for role, model in models.items())
+    if not metrics["finished"]:
+        for line in unfinished_lines(metrics):
+            typer.echo(line)
+    used = read_usage(folder)
+    if used is not None and used["stopped"]:
+        typer.echo(f"STOPPED: {used['stopped']}")
+    typer.echo(table_text(metrics["metrics"], title=f"{metrics['task']}  ({names})\n{folder}"))
+    for category, table in metrics["categories"].items() if categories else ():
+        typer.echo("\n" + table_text(table, title=f"category {category}"))
+    if used is not None:
+        typer.echo("\nused: " + "\n      ".join(usage_lines(used)))
+    typer.echo("")
 
 
 app.command()(cli_estimate.estimate)

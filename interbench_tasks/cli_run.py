@@ -46,7 +46,7 @@ def run(
       2    wrong usage: an unknown option or task, a --config list that cannot work
       3    done, but more than max_failed_share failed, or a metric is missing
       4    unfinished: a budget was used up; the same command goes on from there
-      130  stopped by Ctrl-C (143: by SIGTERM); the same command goes on from there
+      130  stopped by Ctrl-C (143: by SIGTERM, 129: its terminal was closed); the same command goes on from there
 
     `lmms-eval --help` lists its options. Several ranks: torchrun --nproc_per_node 2 --no-python interbench run ...
     """  # noqa: D301 - \b keeps click from filling a paragraph

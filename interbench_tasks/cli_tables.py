@@ -122,9 +122,11 @@ def compare(
 
 
 def _read(paths: Sequence[Path]) -> list[ScoredRun]:
-    from interbench_tasks.runs.folder import run_folders
+    from interbench_tasks.runs.folder import empty_run_folders, run_folders
     from interbench_tasks.runs.reading import runs_from_folders
 
+    for folder in [folder for path in paths for folder in empty_run_folders(path)]:
+        typer.echo(redact(f"warning: {folder}: was stopped before its first episode ended; left out"), err=True)
     folders = [folder for path in paths for folder in run_folders(path)]
     return runs_from_folders(folders, offers_from(build_plugin_manager()))
 

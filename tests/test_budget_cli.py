@@ -61,6 +61,7 @@ def test_a_budget_stops_a_run_and_the_same_command_goes_on_from_the_ledger(tmp_p
         assert f"receiver openai:student: {first} calls" in done.output
         assert "4.92 USD (INTERBENCH_MAX_COST)" in done.output
         assert "episodes were not started, so the results are partial" in done.output
+        assert "have no score" not in done.output  # not started is not failed
         assert {found["status"] for found in records(tmp_path / "out")} == {"finished", "skipped"}
         scored = interbench("score", tmp_path / "out").check().output
         assert "STOPPED: the budget is used up: max_cost = 4.92 USD" in scored

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from interbench_tasks import __version__
 from interbench_tasks.cli import app, main
+from interbench_tasks.errors import RunFolderError
 from interbench_tasks.runs.folder import RunFolder
 from interbench_tasks.task_files import own_tasks
 from tests.servers.openai_server import OpenAIServer
@@ -72,6 +73,41 @@ def test_score_says_where_a_run_was_stopped(tmp_path):
     folder.write_json("manifest.json", MANIFEST | {"data": {"n_episodes": 3}})
     code, text = interbench("score", tmp_path)
     assert (code, "UNFINISHED: only 1 of 3 episodes are here" in text) == (0, True)
+
+
+def run_folder(path, *doc_ids: int):
+    from tests.test_runs import MANIFEST, record
+
+    folder = RunFolder(path)
+    for doc_id in doc_ids:
+        folder.append(record(doc_id))
+    folder.finish()
+    folder.write_json("manifest.json", MANIFEST | {"data": {"n_episodes": 2}, "models": {"receiver": {"name": "m"}}})
+    return path
+
+
+@pytest.mark.parametrize("command", ["score", "table"])
+def test_a_run_that_was_stopped_at_once_does_not_hide_the_others(tmp_path, command):
+    empty = run_folder(tmp_path / "a")
+    run_folder(tmp_path / "b", 0, 1)
+    code, text = interbench(command, tmp_path)
+    assert code == 0
+    assert "#Neg" in text or "n_negative" in text
+    assert f"{empty}: was stopped before its first episode ended" in text
+    with pytest.raises(RunFolderError, match=r"no episode has ended here yet; .* run the same command again"):
+        interbench(command, empty)
+
+
+def test_a_damaged_run_does_not_hide_the_others_and_ends_with_1(tmp_path):
+    good, torn = run_folder(tmp_path / "b", 0, 1), run_folder(tmp_path / "a", 0, 1)
+    lines = torn / "episodes.jsonl"
+    lines.write_bytes(lines.read_bytes()[:-30])
+    code, text = interbench("score", tmp_path)
+    assert code == 1
+    assert f"\n{good}\n" in text
+    assert f"{lines}, line 2: not JSON" in text
+    with pytest.raises(RunFolderError, match="line 2: not JSON"):
+        interbench("score", torn)
 
 
 def test_check_shows_what_becomes_of_the_columns(tmp_path):

@@ -378,3 +378,30 @@ def test_a_models_family_is_read_from_its_name(model, family):
 def test_judges_of_an_unknown_family_are_nobodys_relatives():
     assert related("openai:gpt-5-mini", ["openai:gpt-5.2", "openai:claude-x", "openai:mine"]) == ("openai:gpt-5.2",)
     assert related("simulated:x", ["simulated:x"]) == ()
+
+
+# --- real replies -------------------------------------------------------------------------------------------------
+
+
+def test_real_replies_can_be_judged_and_are_never_taken_for_a_verdict(shared_data):
+    """ISEval's replies of three well-known models: a judge that only repeats them, or its prompt, has said nothing."""
+    from interbench_tasks.iseval import iseval_rows
+    from interbench_tasks.judging import Subject, judge_prompt, rubrics, verdict_from
+    from tests.testing import ok
+
+    folder = shared_data / "iseval"
+    rubric = rubrics("mmpcbench")["flawed"]
+    lines = (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+    gold = [row["gold"]["defect"] for row in iseval_rows(folder)]
+    n = 0
+    for line, defect in list(zip(lines, gold, strict=True))[::7]:
+        raw = json.loads(line)
+        for said in (own["answer_to_ill"] for own in raw["responses"].values()):
+            subject = Subject(question=raw["ill_query"], reference=defect, response=said, extra={"error_type": "x"})
+            prompt = judge_prompt(rubric, subject, judge="j", seed="0")
+            for text in (said, prompt.text, f"{prompt.nonce}\n{said}"):
+                assert verdict_from(ok(text), rubric, judge="j", nonce=prompt.nonce).status == "unparsed"
+            clear = json.dumps({"nonce": prompt.nonce, **DETECTS, "reason": said})
+            assert verdict_from(ok(clear), rubric, judge="j", nonce=prompt.nonce).fields["diag"] == "2"
+            n += 1
+    assert n == 75

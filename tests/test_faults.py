@@ -149,6 +149,14 @@ def test_a_wait_of_an_hour_is_an_error_that_tells_it(shape, headers):
     assert "the server asks to wait 3600 s" in (reply.error or "") or "wait 3601 s" in (reply.error or "")
 
 
+@pytest.mark.parametrize("off_s", [-7200, -300, 300, 7200])
+def test_a_date_is_held_against_the_servers_own_clock(shape, off_s):
+    headers = {"Retry-After": in_seconds(off_s + 1), "Date": in_seconds(off_s)}
+    reply, n_requests = asked(shape, http_fault(429, headers), "Answer: B")
+    assert (reply.text, n_requests) == ("Answer: B", 2)
+    assert 0.9 <= reply.run.latency_s < 3
+
+
 def test_only_answers_that_failed_are_looked_through():
     def headers_after(status: int, **headers: str) -> dict[str, str]:
         response = SimpleNamespace(status_code=status, headers={k.replace("_", "-"): v for k, v in headers.items()})
@@ -160,12 +168,18 @@ def test_only_answers_that_failed_are_looked_through():
     assert headers_after(429, retry_after=f"{LONGEST_S:g}") == {"retry-after": "120"}
     assert headers_after(429, retry_after="121") == {"retry-after": "121", "x-should-retry": "false"}
     assert headers_after(429) == {}
+    date = email.utils.formatdate(1_800_000_000, usegmt=True)
+    later = email.utils.formatdate(1_800_000_090, usegmt=True)
+    assert headers_after(503, retry_after=later, date=date) == {"retry-after": "90", "date": date}
+    assert headers_after(503, retry_after=date, date=later)["retry-after"] == "0"
 
 
 def test_milliseconds_come_before_seconds_and_seconds_before_a_date():
     assert asked_wait_s({"retry-after-ms": "500", "retry-after": "3"}) == 0.5
     assert asked_wait_s({"retry-after-ms": "x", "retry-after": "3"}) == 3.0
     assert asked_wait_s({"retry-after": in_seconds(100)}) == pytest.approx(100, abs=1.5)
+    assert asked_wait_s({"retry-after": in_seconds(100), "date": in_seconds(95)}) == pytest.approx(5, abs=1.1)
+    assert asked_wait_s({"retry-after": in_seconds(100), "date": "no date"}) == pytest.approx(100, abs=1.5)
     assert asked_wait_s({}) is None
 
 

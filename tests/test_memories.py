@@ -298,6 +298,8 @@ def test_notes_are_proven_where_older_turns_are_out_of_sight():
     sent = sent_to(roles, "recent_turns+note_taking/q0")
     assert sent[:2] == ["This is fact 2.", "live recent_turns+note_taking2"]
     assert sent[2].endswith('{"facts": ["up to 2"]}\n\nWhat is fact 0?')
+    turns = [asked for asked in roles.receiver.asked if asked.branch == "recent_turns+note_taking"]
+    assert not any("Notes" in message.text for asked in turns for message in asked.messages)  # at the questions only
     seen = answers(record)["recent_turns+note_taking/q0"].seen
     assert (seen.first_turn, seen.cut_turns, seen.notes_chars) == (2, 2, len('{"facts": ["up to 2"]}'))
 
@@ -337,6 +339,7 @@ def test_notes_that_must_be_there_at_every_turn_are_waited_for():
     asyncio.run(made.play(conversation(3), roles))
     last = [asked.messages[-1].text for asked in roles.receiver.asked if asked.branch == "note_taking"]
     assert last == ["This is fact 0.", "(0) This is fact 1.", "(01) This is fact 2."]
+    assert not any(message.text.startswith("(") for asked in roles.receiver.asked for message in asked.messages[:-1])
     assert sent_to(roles, "note_taking/q0")[-1] == "(012) What is fact 0?"
 
 
@@ -432,6 +435,15 @@ def test_what_raises_in_one_history_stops_the_others_too():
 
     assert asyncio.run(run()) == 1
     assert len(asked) < 30
+
+
+def test_only_turns_that_are_still_as_they_were_count_as_seen():
+    """A memory of a stranger that puts a summary in the place of older turns."""
+    history = (user("u0", picture(1)), said("a0"), user("u1"), said("a1"), user("u2"), said("a2"), user("question"))
+    rewritten = (user("Before: u0, u1"), said("a1"), *history[4:])
+    seen = seen_of(history, rewritten)
+    assert (seen.first_turn, seen.cut_turns, seen.cut_pictures) == (2, 2, 1)
+    assert seen_of(history, history).cut_turns == 0
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

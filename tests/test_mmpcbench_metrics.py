@@ -138,6 +138,19 @@ def test_pcq_combines_the_tables_own_eda_dp_and_se(combine):
     assert 0 <= low < value(table, "pcq") < high <= 1
 
 
+def test_pcqs_interval_is_that_of_resampled_items():
+    """Against a bootstrap of what each item adds, with other draws."""
+    dice = random.Random(6)
+    panels = [[any_vote(dice)] * 3 for _ in range(80)]
+    found = table_of([record(i, votes) for i, votes in enumerate(panels)])["pcq"]
+    own = np.array([d * (dp + se) / 4 for d, dp, _, se in map(naive_item, panels)])
+    draws = np.random.default_rng(1).choice(own, size=(20_000, 80)).mean(axis=1)
+    assert found.method == "cluster_bootstrap"
+    assert tuple(found.ci95) == pytest.approx(tuple(np.quantile(draws, [0.025, 0.975])), abs=0.008)
+    dp, se = (np.mean([item[place] for item in map(naive_item, panels) if item[0]]) for place in (1, 3))
+    assert abs(dp - se) > 0.1  # taking the one for the other would show
+
+
 def test_pcq_of_arrays_is_pcq_of_each():
     eda, dp, se = (np.array(column) for column in ([0.0, 0.5, 1.0], [np.nan, 0.0, 2.0], [np.nan, 0.0, 1.0]))
     for combine in ("arithmetic", "geometric", "harmonic"):
@@ -233,6 +246,12 @@ def test_dqd_is_over_items_detected_in_both():
     assert (value(table, "dqd"), table["dqd"].n) == ((1 - 2) / 2, 2)
     assert (table["eda_r"].n, table["eda_f"].n, table["eda"].n) == (4, 4, 5)
     assert value(table, "n_no_trace") == 1
+
+
+def test_an_item_whose_reasoning_is_undecided_is_in_no_ddr():
+    rows = [record(0, NONE, reasoning=[YES, NO, None]), record(1, ALL, reasoning=ALL)]
+    found = table_of(rows)["ddr"]
+    assert (found.value, found.n, found.unscored, found.bounds) == (0, 1, 1, (0, 0.5))
 
 
 def test_ddr_and_dqd_of_nothing_are_absent():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.metrics.mmrc_names import MAX_HEADLINE_ROWS, ROWS_OF_A_RATE
 from interbench_tasks.metrics.sums import Sums, estimates_from_sums, mean_of_scored
 from interbench_tasks.records import CONTEXT_OVERFLOW, Reply
-from tests.conversation_records import FAILED, Options, answer, conversation, note_turn, question, talk
+from tests.conversation_records import FAILED, Options, answer, conversation, judged, note_turn, question, talk
 
 TWO = Options(memories=("none", ("recent_turns", "note_taking")))
 NOTES = "recent_turns+note_taking"
@@ -198,13 +199,27 @@ def test_rp_counts_refusals_over_all_open_ar_questions():
         answer("none", choice, "Answer: A", correct=True),
     ]
     found = table([conversation(0, [*asked, choice], answers)])
-    assert (found["rp.none"].value, found["rp.none"].n, found["rp.none"].count) == (0.4, 5, 2)
+    assert (found["rp.none"].value, found["rp.none"].n, found["rp.none"].count) == (0.5, 4, 2)
+    assert (found["rp.none"].unscored, found["rp.none"].bounds) == (1, (0.4, 0.6))
     assert (found["score.AR.none"].n, found["score.AR.none"].unscored) == (4, 1)
 
 
 def test_a_judges_label_never_unmakes_a_refusal_in_plain_words():
     found = one(question("a", "AR"), "The conversation does not say.", score=2, label="answered")
     assert found["rp.none"].value == 1
+
+
+def test_a_refusal_that_judges_do_not_agree_on_is_unscored():
+    asked = question("a", "AR")
+    votes = (judged(3, label="declined"), judged(3, label="answered"))
+    turn = replace(answer("none", asked, "Ines has never been there.", score=3), verdicts=votes)
+    assert "rp.none" not in table([conversation(0, [asked], [turn])])
+
+
+def test_a_rubric_without_labels_leaves_refusals_to_the_words():
+    asked = question("a", "AR")
+    turn = replace(answer("none", asked, "It was blue.", score=3), verdicts=(judged(3), judged(3)))
+    assert table([conversation(0, [asked], [turn])])["rp.none"].value == 0
 
 
 def test_metrics_without_a_judge_need_none():

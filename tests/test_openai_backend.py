@@ -191,6 +191,14 @@ def test_a_wrong_argument_is_named(options: dict[str, Any], message: str) -> Non
     assert message in str(error.value)
 
 
+def test_a_key_in_the_models_place_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SERVER_KEY", "plainlettersonly")
+    for key in ("sk-live-abcdef1234567890", "hf_abcdefgh12345678", "plainlettersonly"):
+        with pytest.raises(BackendError, match=r"looks like a key; .* put the key into OPENAI_API_KEY") as caught:
+            OpenAIBackend(key, base_url="http://localhost:1/v1")
+        assert key not in str(caught.value)
+
+
 def test_a_model_must_be_named() -> None:
     with pytest.raises(BackendError, match="needs a model"):
         OpenAIBackend("", base_url="http://localhost:1/v1")

@@ -564,7 +564,7 @@ def check_the_unlucky(code: int, notes: list[Note]) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(tmp_path, sign, code):
     brain, _ = planted(tmp_path)
     with OpenAIServer(brain, latency_s=0.15) as server:
@@ -589,7 +589,7 @@ def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(tmp_path, sign, code):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         # As a terminal does it: to both processes; what we pass on must not be taken for a second Ctrl-C.
-        os.killpg(process.pid, sign) if sign == signal.SIGINT else process.send_signal(sign)
+        os.killpg(process.pid, sign) if sign != signal.SIGTERM else process.send_signal(sign)
         began = time.monotonic()
         output, _ = process.communicate(timeout=60)
         took_s = time.monotonic() - began

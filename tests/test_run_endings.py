@@ -42,6 +42,23 @@ def test_a_run_folder_that_cannot_be_put_in_order_costs_neither_ledger_nor_usage
     assert first_file_is_free(ledger_folder)
 
 
+def test_what_the_ledger_has_to_tell_is_told_also_where_the_run_is_stopped(tmp_path, ledger_folder, caplog):
+    ledger_folder.mkdir()
+    (ledger_folder / "ledger-rank0.sqlite3").write_bytes(b"no database at all" * 500)
+    plan = plan_of(tmp_path, n=4, budget={"max_cost": 5})
+    receiver = SimulatedBackend()
+    receiver.name = "own:model"
+    with pytest.raises(BudgetError, match="no price known"):
+        play(plan, receiver)
+    (told,) = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
+    assert "It was set aside as ledger-rank0.sqlite3.damaged-1 and a fresh ledger was begun, with the 0 replies" in told
+    caplog.clear()
+    (ledger_folder / "ledger-rank0.sqlite3").write_bytes(b"no database at all" * 500)
+    played = play(plan_of(tmp_path, n=4))
+    assert len(played.ledger_warnings) == 1
+    assert not [record for record in caplog.records if "damaged" in record.getMessage()]  # the caller tells it
+
+
 def test_no_two_runs_have_one_id_though_they_begin_in_the_same_moment():
     ids = [new_run_id("model") for _ in range(2000)]
     assert len(set(ids)) == len(ids)

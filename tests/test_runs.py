@@ -136,6 +136,13 @@ def test_json_is_replaced_in_one_step_and_holds_no_nan(tmp_path):
         read_json(tmp_path / "x.json")
 
 
+def test_json_that_cannot_be_written_leaves_no_draft(tmp_path):
+    (tmp_path / "x.json").mkdir()
+    with pytest.raises(RunFolderError, match=r"x\.json: cannot be written"):
+        write_json(tmp_path / "x.json", {"a": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
 def test_run_ids_sort_by_time_and_are_file_names():
     first, second = new_run_id("org/Model:7B"), new_run_id("org/Model:7B")
     assert first[:15] <= second[:15]

@@ -19,9 +19,10 @@ from interbench_tasks.backends.bodies import Answer
 from interbench_tasks.backends.failures import Endpoint, failure_from
 from interbench_tasks.backends.options import headers_from
 from interbench_tasks.backends.waits import LONGEST_S, look_through_waits
+from interbench_tasks.errors import BackendError
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import CONTEXT_OVERFLOW, Reply, ReplyRun
-from interbench_tasks.redaction import MARK, redact
+from interbench_tasks.redaction import MARK, holds_a_secret, redact
 
 if TYPE_CHECKING:
     from interbench_tasks.backends.failures import SdkError, StatusError
@@ -85,11 +86,18 @@ class SdkBackend(ABC, Generic[ClientT]):
         fingerprint: everything that can change a reply, part of the ledger key.
         endpoint: where calls go.
         access: how the client is made.
+
+    Raises: BackendError where the model's name is a key.
     """
 
     simulated = False
 
     def __init__(self, *, name: str, fingerprint: str, endpoint: Endpoint, access: Access) -> None:
+        if holds_a_secret(endpoint.model):  # it would stand in every table, file and log
+            raise BackendError(
+                f"{redact(name)}: the model's name looks like a key; name the model there, and put the key into "
+                f"{endpoint.key_variable}. Whoever saw your command saw the key: make a new one"
+            )
         self.name = name
         self.fingerprint = fingerprint
         self.max_concurrency = access.max_concurrency

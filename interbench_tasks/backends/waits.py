@@ -43,14 +43,23 @@ def asked_wait_s(headers: Mapping[str, str]) -> float | None:
             continue
         if not math.isnan(wait_s):
             return wait_s
+    until = _time_from(headers.get("retry-after", ""))
+    if until is None:
+        return None
+    now = _time_from(headers.get("date", ""))  # the server's own clock: ours may be wrong by hours
+    return until - (time.time() if now is None else now)
+
+
+def _time_from(text: str) -> float | None:
+    """Unix time of a date in a header; None where it is none."""
     try:
-        return email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
+        return email.utils.parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError, OSError):  # each Python version has its own for an odd date
         return None
 
 
 async def look_through_waits(response: Response) -> None:
-    """A hook of the HTTP client: a wait that is too long is none, and one that nobody can read is taken out."""
+    """A hook of the HTTP client: a wait too long is none, an unreadable one is taken out, a date is told in seconds."""
     if response.status_code < 400:
         return
     headers = response.headers
@@ -60,3 +69,5 @@ async def look_through_waits(response: Response) -> None:
             headers.pop(name, None)
     elif wait_s > LONGEST_S:
         headers["x-should-retry"] = "false"
+    elif _time_from(headers.get("retry-after", "")) is not None:
+        headers["retry-after"] = f"{max(wait_s, 0):g}"  # the SDK would hold a date against our clock

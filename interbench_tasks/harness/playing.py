@@ -297,8 +297,8 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")
         note("failed", error, task=played.folder.name)
-    if played.n_failed == 0:
-        return
+    if played.n_failed == (report.n_skipped if played.usage.get("stopped") else 0):
+        return  # what a budget kept from starting did not fail; `_say_usage` tells it
     share = played.n_failed / max(n_wanted, 1)
     reasons = sorted(played.errors.items(), key=lambda item: -item[1])[:5]
     told = "; ".join(f"{count} x {text}" for text, count in reasons)

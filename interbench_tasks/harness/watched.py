@@ -1,9 +1,9 @@
 """The harness's command line, as `interbench run` starts it: `python -m interbench_tasks.harness.watched ARGUMENTS`.
 
 It does what `lmms-eval ARGUMENTS` does, but for four things: an error that the harness only prints is noted and makes
-the exit code 1 (2 for a wrong command line); SIGTERM and a closed terminal (SIGHUP) end it like Ctrl-C, with what
-is finished in order; it ends when
-the process that started it is gone; and keys of the environment are taken out of all that it prints.
+the exit code 1 (2 for a wrong command line); SIGTERM and a closed terminal (SIGHUP) end it like Ctrl-C, with what is
+finished in order; it ends when the process that started it is gone; and keys of the environment are taken out of all
+that it prints.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ The paper's (MMRC, arXiv 2502.11903):
 - `imp.<arm>`: mean over IM questions of |pictures named and right| / |right pictures|. The paper calls it precision; it
   is a recall. Macro: per question; ours, the paper does not say.
 - `rp.<arm>`: replies that decline / all AR questions. A reply declines by its words (`answers/refusals.py`), else by
-  the judges' label. Over the same questions as `score.AR`.
+  the judges' label; unscored where both fail. Over the same questions as `score.AR`.
 - `difference.<ability>.<arm>-<base>`: mean of score - base's score over the questions scored in both arms; Table 4's
   deltas. The base is the first arm of the YAML. `difference.overall...`: unweighted mean of the six.
 

@@ -3,7 +3,7 @@
 | the answer                       | open                 | mc, tf   | EP, IMP, RP (open only)              |
 |----------------------------------|----------------------|----------|--------------------------------------|
 | reply, and a verdict             | its score            | -        | counted                              |
-| reply, and no verdict            | unscored             | -        | counted                              |
+| reply, and no verdict            | unscored             | -        | counted; RP where its words decline  |
 | reply, read by the verifier      | -                    | 0 or 1   | -                                    |
 | reply that could not be compared | -                    | unscored | -                                    |
 | no reply (failed, never asked)   | unscored             | unscored | unscored                             |
@@ -113,14 +113,25 @@ class Answer:
         return PictureCounts(hits=len(named & wanted), named=len(named), wanted=len(wanted))
 
     def refused(self) -> bool | None:
-        """Whether the reply declines, by its words, else by the judges' label; None where there is no reply.
+        """Whether the reply declines, by its words, else by the judges' label; None where it is unscored.
 
-        Without a label the words alone decide: a reply in which no pattern of declining is found has answered.
+        Where nobody judges, or by a rubric without labels, the words alone decide: a reply in which no pattern of
+        declining is found has answered. Where judges were asked and failed, or their labels do not agree, such a reply
+        is unscored.
         """
         if self.text is None:
             return None
-        verdict = self.turn.verdict if self.turn is not None else None
-        return refuses(self.text) or (verdict is not None and verdict.label == DECLINED)
+        assert self.turn is not None
+        verdict = self.turn.verdict
+        if refuses(self.text):
+            return True
+        if verdict is None:
+            return False
+        if verdict.status != "scored":
+            return None
+        if verdict.label is None:
+            return None if any(own.label is not None for own in self.turn.verdicts) else False
+        return verdict.label == DECLINED
 
 
 def answers_from_record(record: EpisodeRecord, arms: Sequence[str]) -> Iterator[Answer]:

@@ -103,6 +103,7 @@ class Conversation:
         self._options = options
         self._parts = parts
         self._arms = arms_from(memory_arms(options), parts.memories)
+        self._rubrics = {} if options.rubric is None else rubrics(options.rubric)
         self._limits = Limits(max_images=options.max_images, max_history_tokens=options.max_history_tokens)
 
     @property
@@ -172,11 +173,9 @@ class Conversation:
 
     def _panel(self, roles: Roles) -> PanelJudge | None:
         rule = self._parts.panel_rule
-        if self._options.rubric is None or rule is None:
+        if not self._rubrics or rule is None:
             return None
-        return PanelJudge(
-            rubrics=rubrics(self._options.rubric), judges=roles.judges, rule=rule, seed=self._options.seed
-        )
+        return PanelJudge(rubrics=self._rubrics, judges=roles.judges, rule=rule, seed=self._options.seed)
 
 
 @contextlib.asynccontextmanager

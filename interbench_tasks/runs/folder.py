@@ -208,14 +208,28 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def run_folders(path: Path) -> list[Path]:
-    """The folders of single runs and tasks at or below `path`, oldest first.
+    """The folders of single runs and tasks at or below `path` in which an episode has ended, oldest first.
 
     Raises: RunFolderError where there is none.
     """
     found = sorted(manifest.parent for manifest in path.rglob(MANIFEST))
     if not found:
         raise RunFolderError(f"{path}: no run folder here (none holds a {MANIFEST})")
-    return found
+    begun = [folder for folder in found if _has_episodes(folder)]
+    if not begun:
+        raise RunFolderError(
+            f"{found[-1]}: no episode has ended here yet; where the run was stopped, run the same command again"
+        )
+    return begun
+
+
+def empty_run_folders(path: Path) -> list[Path]:
+    """The folders at or below `path` of runs that were stopped before their first episode ended, oldest first."""
+    return sorted(manifest.parent for manifest in path.rglob(MANIFEST) if not _has_episodes(manifest.parent))
+
+
+def _has_episodes(folder: Path) -> bool:
+    return any(folder.glob("episodes*.jsonl"))
 
 
 def _folder_error(path: Path, error: OSError) -> RunFolderError:

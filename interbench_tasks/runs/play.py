@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +32,8 @@ from interbench_tasks.runs.plan import Key, RunPlan
 from interbench_tasks.runs.usage_file import usage_from, write_usage
 from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from, role_key
 from interbench_tasks.usage import NOTHING, Meter, RoleUsage, Spent
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,7 @@ def play_run(
         written; KeyboardInterrupt after Ctrl-C; finished episodes are kept in both cases.
     """
     with contextlib.ExitStack() as ending:  # each of its steps is done, whatever becomes of the others
-        ledger = _ledger(plan.rank)
-        if ledger is not None:
-            ending.callback(ledger.close)
+        ledger = ending.enter_context(_open_ledger(plan.rank))
         budget = _budget(plan)
         plan = _within(plan, budget)
         engine = _engine(plan, ledger, budget)
@@ -282,9 +283,22 @@ def _learned(backends: Mapping[str, Backend], episodes: Episodes) -> dict[str, A
     return learned
 
 
-def _ledger(rank: int) -> Ledger | None:
+@contextlib.contextmanager
+def _open_ledger(rank: int) -> Iterator[Ledger | None]:
+    """The ledger while a run uses it; what it has to tell is logged where the run does not come to its end."""
     folder = settings.ledger_folder()
-    return Ledger.open(folder, rank=rank) if folder is not None else None
+    if folder is None:
+        yield None
+        return
+    ledger = Ledger.open(folder, rank=rank)
+    try:
+        yield ledger
+    except BaseException:
+        for warning in ledger.warnings:  # nobody else would: there is no `PlayedRun`
+            _LOG.warning("%s", warning)
+        raise
+    finally:
+        ledger.close()
 
 
 def _reporter(reported: Callable[[Backend, RoleName], Backend], name: str) -> Callable[[Backend], Backend]:
