@@ -51,6 +51,9 @@ def main() -> int:
         took = timed(folders)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     say(f"in all                {took:7.2f} s   target {TARGET_S:.0f} s")
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu_s = sum(one.ru_utime + one.ru_stime for one in used)
+    say(f"CPU, with writing     {cpu_s:7.2f} s   (on a busy machine the time above says little)")
     say(f"memory                {peak:7.0f} MB  target {TARGET_MB:.0f} MB")
     missed = not arguments.quick and (took > TARGET_S or peak > TARGET_MB)
     say("MISSED" if missed else "ok")
