@@ -71,44 +71,64 @@ def compare(
         ),
     ] = None,
     format: FormatOption = "text",
+    show: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="pairs, ranking, categories or judges; may be repeated. Default: pairs, and from three runs on the "
+            "ranking.",
+            show_default=False,
+        ),
+    ] = None,
     pair_labels: Annotated[
         bool, typer.Option("--pair-labels", help="Pair a provider's label also where it is another model in each run.")
     ] = False,
     out: OutOption = None,
 ) -> None:
-    """Compare runs of a task on the same items: paired differences with 95% intervals.
+    """Compare runs of a task on the same items: paired differences with 95% intervals, ranks, categories.
 
     Up to four runs are compared each with each, more each with the first. Runs of several tasks: task by task.
     """  # fmt: skip
-    from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
+    from interbench_tasks.report.compared import PARTS, parts_of
     from interbench_tasks.report.formats import as_csv, as_latex, as_text
     from interbench_tasks.runs.compare import comparisons_from
 
     _allowed("--format", format, FORMATS)
-    comparisons, left_out = comparisons_from(_read(runs), tuple(metric or ()), pair_labels=pair_labels)
+    for name in show or ():
+        _allowed("--show", name, PARTS)
+    if format == "csv" and len(show or ()) > 1:
+        raise InterbenchError("--format csv has room for one table: name one --show")
+    found = _read(runs)
+    comparisons, left_out = comparisons_from(found, tuple(metric or ()), pair_labels=pair_labels)
+    shown = tuple(show or (("pairs",) if format == "csv" else ()))
+    compared = [parts_of(one, [run for run in found if run.task in one.tasks], shown) for one in comparisons]
+    parts = [part for own in compared for part in own]
     warnings = [*left_out, *(told for one in comparisons for told in one.warnings)]
     texts = {
         "text": lambda: "\n\n".join(
-            "\n\n".join([*map(as_text, grids_from(one)), "\n".join(foot_lines(one))]) for one in comparisons
+            "\n\n".join([*map(as_text, part.grids), *(["\n".join(part.lines)] if part.lines else [])]) for part in parts
         ),
         "latex": lambda: "\n\n".join(
-            "\n\n".join([*map(as_latex, grids_from(one)), "\n".join(f"% {line}" for line in foot_lines(one))])
-            for one in comparisons
+            "\n\n".join([*map(as_latex, part.grids), "\n".join(f"% {line}" for line in part.lines)]) for part in parts
         ),
-        "csv": lambda: as_csv([row for one in comparisons for row in flat_pairs(one)]),
-        "json": lambda: _json({"comparisons": [as_json(one) for one in comparisons], "left_out": list(left_out)}),
+        "csv": lambda: as_csv([row for part in parts for row in part.flat]),
+        "json": lambda: _json(
+            {
+                "comparisons": [{key: value for part in own for key, value in part.nested.items()} for own in compared],
+                "left_out": list(left_out),
+            }
+        ),
     }
     _say(texts[format](), format, warnings, out)
 
 
 def _read(paths: Sequence[Path]) -> list[ScoredRun]:
     from interbench_tasks.runs.folder import empty_run_folders, run_folders
-    from interbench_tasks.runs.score import run_from_folder
+    from interbench_tasks.runs.reading import runs_from_folders
 
     for folder in [folder for path in paths for folder in empty_run_folders(path)]:
         typer.echo(redact(f"warning: {folder}: was stopped before its first episode ended; left out"), err=True)
-    offers = offers_from(build_plugin_manager())
-    return [run_from_folder(folder, offers) for path in paths for folder in run_folders(path)]
+    folders = [folder for path in paths for folder in run_folders(path)]
+    return runs_from_folders(folders, offers_from(build_plugin_manager()))
 
 
 def _allowed(option: str, value: str, allowed: Sequence[str]) -> None:

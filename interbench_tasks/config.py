@@ -131,10 +131,13 @@ class TaskOptions:
     """What a row of the data set is, as the protocol says."""
 
 
-def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) -> TaskOptions:
+def task_options_from(
+    config: Mapping[str, Any], *, where: str, offers: Offers, given: Mapping[str, str] | None = None
+) -> TaskOptions:
     """The options of one task, checked against everything that the plugins offer.
 
-    Args: config = the whole task YAML, includes resolved; where = its file or name, for errors.
+    Args: config = the whole task YAML, includes resolved; where = its file or name, for errors; given = role -> words
+        of a command line, which win over the environment and the YAML.
     Raises: ConfigError with all problems at once.
     """
     problems: list[Problem] = []
@@ -161,7 +164,9 @@ def task_options_from(config: Mapping[str, Any], *, where: str, offers: Offers) 
         problems += _budget_problems(common_options.budget)
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
-        roles = roles_from(common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems)
+        roles = roles_from(
+            common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems, given=given
+        )
         problems += wrong_panel(protocol_options, roles, offers)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:

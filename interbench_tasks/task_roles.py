@@ -55,11 +55,13 @@ def roles_from(
     key: str,
     offers: Offers,
     problems: list[Problem],
+    given: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[Role, ...]]:
     """The roles that a protocol wants, each with its backends; the environment wins over the YAML.
 
     Args: raw = the YAML's `roles`; several = role -> its backends, from the YAML's `providers` and `judges`; key = the
-        path of the block they stand in; problems found are added to `problems`.
+        path of the block they stand in; problems found are added to `problems`; given = role -> words of a command
+        line, which win over both.
     """
     problems += [_unknown_role(f"{key}.roles.{name}", name) for name in raw if name not in ROLE_NAMES]
     for name, specs in several.items():
@@ -67,14 +69,17 @@ def roles_from(
             problems.append(Problem(key=f"{key}.{name}s", message=f" and roles.{name} are both there; keep one"))
     roles: dict[str, tuple[Role, ...]] = {}
     for name in wanted:
-        given = list(_specs(name, raw, several.get(name, ()), key, problems))
-        if len(given) > 1 and name not in SEVERAL:
-            problems.append(Problem(key=given[1][1], message=f": there can be one {name} only, got {len(given)}"))
+        if given is not None and name in given:
+            named: list[tuple[Spec, str]] = [(words, f"--{name}s") for words in several_role_words(given[name])]
+        else:
+            named = list(_specs(name, raw, several.get(name, ()), key, problems))
+        if len(named) > 1 and name not in SEVERAL:
+            problems.append(Problem(key=named[1][1], message=f": there can be one {name} only, got {len(named)}"))
             continue
-        if not given:
+        if not named:
             continue
-        made = [role for spec, where in given for role in _checked(spec, where, offers, problems)]
-        if len(made) == len(given):
+        made = [role for spec, where in named for role in _checked(spec, where, offers, problems)]
+        if len(made) == len(named):
             roles[name] = _labelled(made, problems)
     return roles
 

@@ -94,6 +94,7 @@ FLOW = [
     "cli_tables",
     "cli_ledger",
     "cli_run",
+    "cli_judge",
     "cli_convert",
     "cli",
 ]

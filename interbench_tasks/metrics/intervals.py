@@ -20,8 +20,9 @@ All functions are deterministic and give the same for any order of rows.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -50,6 +51,9 @@ DRAWS = 10_000
 
 _WEIGHTS_AT_ONCE = 2_000_000
 """Resample weights held in memory at one time (16 MB of float64)."""
+
+_WEIGHTS_KEPT = 50_000_000
+"""Resample weights kept for the next table (100 MB of uint16); more are drawn again."""
 
 _NO_WIDTH = 1e-12
 """A bootstrap interval up to this wide has collapsed: fractions that are added in another order differ by less."""
@@ -175,11 +179,11 @@ class Resamples:
     def ratios(self, numerators: NDArray[Any], denominators: NDArray[Any]) -> NDArray[np.float64]:
         """Each metric's ratio of sums in each draw, [draws, metrics]; NaN where a draw's denominator is 0."""
         n_metrics = numerators.shape[1]
-        totals = self._totals(np.concatenate([numerators, denominators], axis=1))
+        totals = self.totals(np.concatenate([numerators, denominators], axis=1))
         top, bottom = totals[:, :n_metrics], totals[:, n_metrics:]
         return np.divide(top, bottom, out=np.full_like(top, np.nan), where=bottom > 0)
 
-    def _totals(self, columns: NDArray[Any]) -> NDArray[np.float64]:
+    def totals(self, columns: NDArray[Any]) -> NDArray[np.float64]:
         """Sum of each column in each draw: [rows, columns] -> [draws, columns]."""
         by_cluster = np.zeros((self._n_clusters, columns.shape[1]))
         np.add.at(by_cluster, self._cluster_of_row, columns)
@@ -191,14 +195,30 @@ class Resamples:
 
     def _weights(self) -> Iterator[NDArray[np.float64]]:
         """How often each cluster is in each draw, in pieces: [some draws, clusters]."""
-        random = np.random.default_rng(self._seed)
-        most = max(1, _WEIGHTS_AT_ONCE // self._n_clusters)
-        for start in range(0, self._draws, most):
-            size = min(most, self._draws - start)
-            picks = random.integers(0, self._n_clusters, size=(size, self._n_clusters))
-            picks += np.arange(size)[:, None] * self._n_clusters
-            counts = np.bincount(picks.ravel(), minlength=size * self._n_clusters)
-            yield counts.reshape(size, self._n_clusters).astype(np.float64)
+        if self._n_clusters * self._draws <= _WEIGHTS_KEPT:
+            pieces: Iterable[NDArray[np.uint16]] = _kept_weights(self._n_clusters, self._draws, self._seed)
+        else:
+            pieces = _drawn_weights(self._n_clusters, self._draws, self._seed)
+        for piece in pieces:
+            yield piece.astype(np.float64)
+
+
+@functools.lru_cache(maxsize=1)
+def _kept_weights(n_clusters: int, draws: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+    """The weights of the last table: the runs of one task have as many clusters, and drawing them takes longest."""
+    return tuple(_drawn_weights(n_clusters, draws, seed))
+
+
+def _drawn_weights(n_clusters: int, draws: int, seed: int) -> Iterator[NDArray[np.uint16]]:
+    random = np.random.default_rng(seed)
+    most = max(1, _WEIGHTS_AT_ONCE // n_clusters)
+    for start in range(0, draws, most):
+        size = min(most, draws - start)
+        picks = random.integers(0, n_clusters, size=(size, n_clusters))
+        picks += np.arange(size)[:, None] * n_clusters
+        counts = np.bincount(picks.ravel(), minlength=size * n_clusters)
+        # No cluster is ever drawn 65,536 times: above that many clusters, it would have to be every one of them.
+        yield counts.reshape(size, n_clusters).astype(np.uint16)
 
 
 def cluster_bootstrap(

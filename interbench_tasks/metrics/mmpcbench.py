@@ -44,6 +44,7 @@ from interbench_tasks.critique_votes import Panel
 from interbench_tasks.flaws import type_of
 from interbench_tasks.metrics.cases import Case, Column
 from interbench_tasks.metrics.closed_forms import Interval
+from interbench_tasks.metrics.critique_panel import CritiquePanel
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_cases import cases_of, panels_of
 from interbench_tasks.metrics.mmpcbench_names import (
@@ -124,6 +125,11 @@ class CritiqueMetrics:
     def headline(self, names: Sequence[str]) -> list[str]:
         """The names for the harness's table; all the others are in `metrics.json`."""
         return [name for name in names if name in HEADLINE]
+
+    @property
+    def panel(self) -> CritiquePanel:
+        """What each judge said, for agreement and for rankings by smaller panels."""
+        return CritiquePanel(combine=self._combine)
 
     # --- its parts ----------------------------------------------------------------------------------------------------
 

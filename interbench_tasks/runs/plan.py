@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,5 +44,7 @@ class RunPlan:
     """Asked before each episode starts; a text stops new ones."""
     spent_before: Spent = NOTHING
     """What earlier tasks of the same command used on this rank."""
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    """Where replies come from that are judged again, for the manifest; empty for a run that asks the receiver."""
     from_all_ranks: Callable[[Facts], Facts] = _alone
     """This rank's facts -> those of all ranks; called once, on the calling thread, where there is a second pass."""

@@ -190,6 +190,8 @@ def _add_roles(
     """Let the budget know who answers for whom, and at what price."""
     prices = price_list(plan.options.common.budget.prices)
     for key, model in models.items():
+        if getattr(model, "recorded", False):  # nobody is asked, nothing is paid
+            continue
         address = getattr(model, "address", None)
         price = prices.price_of(model.name, address)
         usage = RoleUsage(role=key, model=model.name, address=address, price=price)
@@ -319,4 +321,5 @@ def _manifest(plan: RunPlan, backends: Mapping[str, Backend], *, two_passes: boo
         n_episodes=plan.n_total,
         run_id=plan.run_id,
     )
-    return manifest | ({"second_pass": {"n_episodes": None}} if two_passes else {})
+    judged = {"judged": dict(plan.judged)} if plan.judged else {}
+    return manifest | judged | ({"second_pass": {"n_episodes": None}} if two_passes else {})
