@@ -9,7 +9,9 @@ from interbench_tasks.runs.keeper import failures_of
 from tests.conversation_records import answer, conversation, question
 
 ASKED = question("q", "MR")
-UNREAD = Verdict(judge="j1", status="unparsed", score=None, reason="no JSON object with the nonce", reply=Reply(text="5"))
+UNREAD = Verdict(
+    judge="j1", status="unparsed", score=None, reason="no JSON object with the nonce", reply=Reply(text="5")
+)
 SCORED = Verdict(judge="j2", status="scored", score=4.0)
 
 
