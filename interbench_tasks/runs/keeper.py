@@ -78,7 +78,14 @@ def failures_of(record: EpisodeRecord) -> set[str]:
     said = [verdict for turn in record.turns for verdict in (*turn.verdicts, *turn.reasoning_verdicts)]
     verdicts = [verdict for verdict in said if verdict.status == "error"]
     unjudged |= {f"judge {verdict.judge} failed: {_why(verdict)}" for verdict in verdicts}
+    unjudged |= {f"judge {verdict.judge} gave no verdict: {verdict.reason}" for verdict in _unread(record)}
     return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
+
+
+def _unread(record: EpisodeRecord) -> list[Verdict]:
+    """Replies of judges that are no verdict, where that left an answer without a score."""
+    unscored = [turn for turn in record.turns if turn.verdict is not None and turn.verdict.status != "scored"]
+    return [verdict for turn in unscored for verdict in turn.verdicts if verdict.status == "unparsed"]
 
 
 def _why(verdict: Verdict) -> str:
