@@ -162,6 +162,12 @@ def test_nothing_detected_is_a_pcq_of_0_and_no_dp():
     assert table["pcq"].bounds is None
 
 
+def test_declining_a_valid_item_is_a_false_alarm_also_where_a_judge_says_that_it_is_none():
+    rows = [judged(i, "valid", [valid(True, False)] * 3 if i < 3 else [valid(False, False)] * 3) for i in range(4)]
+    table = table_of(rows)
+    assert (value(table, "urr_v"), value(table, "far_v")) == (0.75, 0.75)
+
+
 # --- which rows count, and what is shown --------------------------------------------------------------------------
 
 
