@@ -21,8 +21,9 @@ def own_grid(comparison: Comparison) -> Grid:
     rows = [
         [metric, *(cell_from(table.get(metric), n=True) for table in comparison.own.values())] for metric in metrics
     ]
+    units = _units(comparison)
     return Grid(
-        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, {_units(comparison)} [95% interval]",
+        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, {units} [95% interval]",
         headers=["metric", *comparison.own],
         rows=rows,
     )
