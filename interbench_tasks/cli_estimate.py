@@ -63,7 +63,7 @@ def _task_from(words: str, receiver: str | None, data: Path | None, limit: int |
     Raises: ConfigError, DataError for a task that cannot be played; BudgetError where there is none of that name.
     """
     from interbench_tasks.config import task_options_from
-    from interbench_tasks.estimating.task import Task, receiver_role
+    from interbench_tasks.estimating.task import Task, loop_options, receiver_role
     from interbench_tasks.task_files import own_tasks
     from interbench_tasks.yaml_files import config_from_file
 
@@ -75,6 +75,7 @@ def _task_from(words: str, receiver: str | None, data: Path | None, limit: int |
     if not isinstance(config.get("task"), str):
         raise InterbenchError(f"{words}: is a group of tasks; estimate each of them")
     options = task_options_from(config, where=str(path), offers=offers)
+    loop_options(options)  # before the data: the rows of another protocol have other columns
     rows = _rows_of(config, path, data)
     return Task(
         name=config["task"],

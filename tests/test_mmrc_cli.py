@@ -74,6 +74,13 @@ def test_check_takes_the_name_of_a_task_and_reads_your_data(tmp_path):
     assert "first conversation: 1 turn, no picture, 1 question" in done.output
 
 
+def test_an_estimate_of_a_conversation_is_refused_and_says_what_to_do():
+    done = interbench("estimate", "mmrc_demo")
+    assert done.exit_code != 0
+    assert "knows the protocol feedback_loop only, not conversation" in done.output
+    assert "usage.json" in done.output
+
+
 def test_a_file_of_your_own_and_mistakes_in_it(tmp_path):
     path = tmp_path / "mine.jsonl"
     turns = [{"user_text": "My dog is called Rex."}]

@@ -53,6 +53,9 @@ def test_people_and_machines_are_told_the_unit():
     text = "\n".join(as_text(grid) for grid in grids_from(comparison))
     assert "+1.00" in text
     assert any("in points up to 5" in line for line in foot_lines(comparison))
+    assert any("an episode counts once" in line for line in foot_lines(comparison))
+    assert "own episodes, scores in points, rates in percent [95% interval]" in text
+    assert "scored in both, scores in points, rates in percent [95% interval]" in text
     (row,) = flat_pairs(comparison)
     assert row["difference"] == pytest.approx(1)
     assert as_json(comparison)["pairs"][0]["difference"]["points"] == 5

@@ -38,19 +38,7 @@ class Task:
 
         Raises: BudgetError where it is another protocol, of which nothing is known here.
         """
-        found = self.options.protocol_options
-        if not isinstance(found, FeedbackLoopOptions):
-            raise BudgetError(
-                f"{self.options.where}: interbench estimate knows the protocol feedback_loop only, not "
-                f"{self.options.common.protocol}\n  Play some episodes (lmms-eval --limit 20): usage.json in the run's "
-                "folder says what they took"
-            )
-        if found.memory is not None:
-            raise BudgetError(
-                f"{self.options.where}: interbench estimate does not know what a memory's notes take\n  Play some "
-                "episodes (lmms-eval --limit 20): usage.json in the run's folder says what they took"
-            )
-        return found
+        return loop_options(self.options)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -78,6 +66,26 @@ class Task:
     def models(self, prices: PriceList) -> list[tuple[RoleModel, PicturedModel]]:
         """The receiver, then the providers."""
         return [_model(key, role, self.offers, prices) for key, role in self.roles.items()]
+
+
+def loop_options(options: TaskOptions) -> FeedbackLoopOptions:
+    """The options of a feedback loop.
+
+    Raises: BudgetError where the task is of another protocol, of which nothing is known here.
+    """
+    found = options.protocol_options
+    if not isinstance(found, FeedbackLoopOptions):
+        raise BudgetError(
+            f"{options.where}: interbench estimate knows the protocol feedback_loop only, not "
+            f"{options.common.protocol}\n  Play some episodes (lmms-eval --limit 20): usage.json in the run's "
+            "folder says what they took"
+        )
+    if found.memory is not None:
+        raise BudgetError(
+            f"{options.where}: interbench estimate does not know what a memory's notes take\n  Play some "
+            "episodes (lmms-eval --limit 20): usage.json in the run's folder says what they took"
+        )
+    return found
 
 
 UNNAMED = "unnamed"

@@ -21,8 +21,9 @@ def own_grid(comparison: Comparison) -> Grid:
     rows = [
         [metric, *(cell_from(table.get(metric), n=True) for table in comparison.own.values())] for metric in metrics
     ]
+    units = _units(comparison)
     return Grid(
-        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, in percent [95% interval]",
+        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, {units} [95% interval]",
         headers=["metric", *comparison.own],
         rows=rows,
     )
@@ -49,8 +50,23 @@ def pair_grid(comparison: Comparison, overlap: Overlap) -> Grid:
         ),
         headers=["metric", "n", "A", "B", "A - B", "not in B", "no score in B", "not in A", "no score in A"],
         rows=rows,
-        groups=[("", 1), ("scored in both, in percent [95% interval]", 4), ("left out of A", 2), ("left out of B", 2)],
+        groups=[
+            ("", 1),
+            (f"scored in both, {_units(comparison)} [95% interval]", 4),
+            ("left out of A", 2),
+            ("left out of B", 2),
+        ],
     )
+
+
+def _points(comparison: Comparison) -> list[float]:
+    """Highest scores of the metrics that are no shares, each once."""
+    every = [e.points for table in comparison.own.values() for e in table.values() if e.points is not None]
+    return list(dict.fromkeys(every))
+
+
+def _units(comparison: Comparison) -> str:
+    return "scores in points, rates in percent" if _points(comparison) else "in percent"
 
 
 def _other_providers(overlap: Overlap) -> str:
@@ -67,11 +83,13 @@ def foot_lines(comparison: Comparison) -> Iterator[str]:
     """What has to be said below the tables."""
     for metric, why in comparison.unpaired.items():
         yield f"{metric}: not compared, {why}."
-    points = dict.fromkeys(
-        e.points for table in comparison.own.values() for e in table.values() if e.points is not None
-    )
-    for top in points:
+    for top in _points(comparison):
         yield f"Scores of judges, with two decimals, are in points up to {top:g}, and not in percent."
+    if any(metric.startswith("overall.") for table in comparison.own.values() for metric in table):
+        yield (
+            "Between two runs an episode counts once, by the mean of its questions, and an overall needs questions of "
+            "every ability in one episode: so values there differ from the runs' own, which count each question."
+        )
     yield (
         f"{len(comparison.pairs)} differences; each interval is a 95% interval of its own, none is adjusted for their "
         "number: of 20 differences that are truly zero, one is expected to leave zero outside."
