@@ -454,9 +454,8 @@ def test_false_alarms_and_detection_have_exact_bounds(seed):
     found = {"urr_v": [], "far_v": [], "precision": [], "recall": [], "f1": []}
     for f, v in itertools.product(completions(flawed, ALL_VOTES), completions(sound, VALIDS)):
         tp = sum(naive_item(votes)[0] for votes in f)
-        fa, refused = (
-            sum(sum(o[k] == "true" for o in row) > 1 for row in v) for k in ("false_alarm", "refuses_whole_task")
-        )
+        refused = sum(sum(o["refuses_whole_task"] == "true" for o in row) > 1 for row in v)
+        fa = sum(sum("true" in (o["false_alarm"], o["refuses_whole_task"]) for o in row) > 1 for row in v)
         found["urr_v"].append(refused / 3)
         found["far_v"].append(fa / 3)
         found["recall"].append(tp / 3)
