@@ -96,7 +96,7 @@ def _told(judged: JudgedRun) -> int:
         typer.echo(redact(f"failed in {times} episodes: {text}"), err=True)
     if judged.n_without_reply:
         typer.echo(
-            f"warning: {judged.n_without_reply} items of the task's data have no reply in the file; no number counts them",
+            f"warning: {judged.n_without_reply} items of the task's data have no reply in the file; no number has them",
             err=True,
         )
     kind = related(judged.receiver, names)

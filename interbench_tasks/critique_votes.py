@@ -218,7 +218,7 @@ def _truths(scored: Sequence[Mapping[str, str]], missing: int, declared: int) ->
 
 
 def _consistent(fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Who declines the whole task of a valid item has raised a false alarm, as the rubric says, whatever else is said."""
+    """Fields in which declining the whole task of a valid item is a false alarm, as the rubric says."""
     return {**fields, "false_alarm": "true"} if fields.get("refuses_whole_task") == "true" else fields
 
 

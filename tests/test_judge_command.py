@@ -460,6 +460,17 @@ def test_a_clarification_that_only_the_new_judges_ask_for_says_why_it_is_missing
     assert any("only these judges say that it asks back" in told for told in judged.played.errors)
 
 
+def test_a_judge_of_the_task_whose_key_is_missing_says_how_to_name_others(tmp_path, monkeypatch):
+    for name in ("OPENAI_API_KEY", "INTERBENCH_JUDGES"):
+        monkeypatch.delenv(name, raising=False)
+    block = CRITIQUE | {"judges": [{"backend": "openai", "model": "gpt-5.2"}, {"backend": "simulated", "model": "j"}]}
+    yaml = write_task(tmp_path, [flawed(0)], block)
+    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "x"})
+    with pytest.raises(InterbenchError, match="OPENAI_API_KEY is not set") as caught:
+        judge_file(yaml, file)
+    assert "Other judges for one run: INTERBENCH_JUDGES=" in str(caught.value)
+
+
 def test_a_run_in_which_much_failed_exits_with_3(tmp_path):
     task = played_critique(tmp_path, n=2)
     with OpenAIServer(lambda request: refusal(400, "no such model")) as server:
