@@ -48,7 +48,7 @@ def judge(
     command goes on where it was stopped. Exit codes are those of `interbench run`.
     """  # noqa: D301 - \b keeps click from filling a paragraph
     from interbench_tasks.runs.folder import run_folders
-    from interbench_tasks.runs.judge import Wanted, judge_replies, judge_run
+    from interbench_tasks.runs.judge import Wanted, judge_replies, judge_run, own_output
 
     if out is None:
         raise InterbenchError("name a folder for the new runs: -o FOLDER")
@@ -63,7 +63,15 @@ def judge(
     try:
         if replies is not None:
             codes.append(_told(judge_replies(replies, wanted, receiver=receiver, manager=manager, offers=offers)))
-        for folder in [folder for path in runs or () for folder in run_folders(path)]:
+        folders = [folder for path in runs or () for folder in run_folders(path)]
+        written = own_output(folders, out, runs or ())
+        if folders and len(written) == len(folders):
+            raise InterbenchError(
+                f"all runs there are what interbench judge wrote to {out}; name the runs that it judged"
+            )
+        for folder in written:
+            typer.echo(redact(f"left out: {folder} is itself what interbench judge wrote to {out}"), err=True)
+        for folder in [folder for folder in folders if folder not in written]:
             codes.append(_told(judge_run(folder, wanted, manager=manager, offers=offers)))
     except KeyboardInterrupt:
         typer.echo("stopped; the same command goes on from here", err=True)
@@ -86,6 +94,11 @@ def _told(judged: JudgedRun) -> int:
     typer.echo("\nused: " + "\n      ".join(usage_lines(judged.played.usage)))
     for text, times in judged.played.errors.items():
         typer.echo(redact(f"failed in {times} episodes: {text}"), err=True)
+    if judged.n_without_reply:
+        typer.echo(
+            f"warning: {judged.n_without_reply} items of the task's data have no reply in the file; no number has them",
+            err=True,
+        )
     kind = related(judged.receiver, names)
     if kind:
         typer.echo(

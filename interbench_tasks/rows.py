@@ -95,7 +95,8 @@ def _user_data() -> str:
         raise DataError(
             f"this task reads your own file: set the environment variable {USER_DATA} to a .jsonl, .json, .csv or\n"
             "  .parquet file, or to a folder saved by datasets,\n"
-            "  or make a task of your own: interbench new-task --from interfeedback_local --name my_task --data FILE"
+            "  or make a task of your own: interbench new-task --from TASK --name my_task --data FILE\n"
+            "  (interbench judge also takes --data FILE)"
         )
     if not Path(found).expanduser().exists():
         raise DataError(f"{USER_DATA} = {found}: there is no such file")

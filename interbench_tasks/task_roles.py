@@ -177,5 +177,12 @@ def backend_from(role: Role, offers: Offers) -> Backend:
         made: Backend = offers.backends[role.words.backend](role.words.model, **role.words.options)
     except (InterbenchError, TypeError, ValueError) as error:
         kind = type(error) if isinstance(error, InterbenchError) else BackendError
-        raise kind(redact(f"{role.named_in}: {error}")) from shown_cause(error)
+        raise kind(redact(f"{role.named_in}: {error}{_way_out(role, error)}")) from shown_cause(error)
     return made
+
+
+def _way_out(role: Role, error: Exception) -> str:
+    """How to do without a key that a judge of a YAML needs: its task names several, and they are not the user's."""
+    if not isinstance(error, MissingKeyError) or not role.named_in.startswith("metadata.interbench.judges"):
+        return ""
+    return "\n  Other judges for one run: INTERBENCH_JUDGES=BACKEND:MODEL,BACKEND:MODEL (interbench judge: --judges)"

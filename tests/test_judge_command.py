@@ -424,6 +424,53 @@ def test_several_runs_are_judged_by_one_command_and_compared(tmp_path):
     assert "6 episodes in both" in output
 
 
+def test_a_command_whose_output_lies_among_its_runs_never_judges_that_again(tmp_path):
+    task = played_critique(tmp_path, n=2)
+    command = ["judge", str(tmp_path / "runs"), "-o", str(tmp_path / "runs"), "--task", str(task.yaml)]
+    for told in (0, 1):
+        code, output = run_cli([*command, "--judges", SIMULATED])
+        assert code == 0, output
+        assert output.count("left out: ") == told
+        assert output.count("2 episodes, 0 failed") == 1
+    written = [one.parent for one in (tmp_path / "runs" / "interbench").rglob("manifest.json")]
+    assert len(written) == 1
+    own = str(tmp_path / "runs" / "interbench")
+    code, output = run_cli(["judge", own, *command[2:], "--judges", SIMULATED])
+    assert (code, "name the runs that it judged" in output) == (1, True)
+    code, output = run_cli(["judge", str(written[0]), *command[2:], "--judges", SIMULATED])
+    assert code == 0, "a run that is named itself is judged"
+    assert "left out: " not in output
+
+
+def test_items_that_a_file_of_replies_says_nothing_of_are_told(tmp_path):
+    yaml = write_task(tmp_path, [flawed(i) for i in range(3)], CRITIQUE)
+    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "There are 3."})
+    command = ["judge", "--replies", str(file), "--task", str(yaml), "-o", str(tmp_path / "o"), "--judges", SIMULATED]
+    code, output = run_cli(command)
+    assert code == 0, output
+    assert "2 items of the task's data have no reply in the file" in output
+
+
+def test_a_clarification_that_only_the_new_judges_ask_for_says_why_it_is_missing(tmp_path):
+    item = {"gold": {"defect": "two numbers", "fix": "2 cats"}, "answer": "2"}
+    yaml = write_task(tmp_path, [flawed(0, **item)], CRITIQUE | {"clarify": True})
+    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "They contradict each other. Which one?"})
+    with OpenAIServer(JudgeBrain()) as server:
+        judged = judge_file(yaml, file, judges=servers_judges(server, "a"))
+    assert any("only these judges say that it asks back" in told for told in judged.played.errors)
+
+
+def test_a_judge_of_the_task_whose_key_is_missing_says_how_to_name_others(tmp_path, monkeypatch):
+    for name in ("OPENAI_API_KEY", "INTERBENCH_JUDGES"):
+        monkeypatch.delenv(name, raising=False)
+    block = CRITIQUE | {"judges": [{"backend": "openai", "model": "gpt-5.2"}, {"backend": "simulated", "model": "j"}]}
+    yaml = write_task(tmp_path, [flawed(0)], block)
+    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "x"})
+    with pytest.raises(InterbenchError, match="OPENAI_API_KEY is not set") as caught:
+        judge_file(yaml, file)
+    assert "Other judges for one run: INTERBENCH_JUDGES=" in str(caught.value)
+
+
 def test_a_run_in_which_much_failed_exits_with_3(tmp_path):
     task = played_critique(tmp_path, n=2)
     with OpenAIServer(lambda request: refusal(400, "no such model")) as server:

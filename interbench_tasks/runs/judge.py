@@ -65,6 +65,18 @@ class JudgedRun:
     options: TaskOptions
     receiver: str
     played: PlayedRun
+    n_without_reply: int = 0
+    """Items of the task's data that a file of replies says nothing of; they are in no number."""
+
+
+def own_output(folders: Sequence[Path], out: Path, named: Sequence[Path]) -> list[Path]:
+    """Of run folders, those that `interbench judge` has written to `out`, unless they were named one by one.
+
+    A command whose output lies among what it judges would else judge its own judgements when it is given again.
+    """
+    exact = {path.resolve() for path in named}
+    below = [folder for folder in folders if folder.resolve().is_relative_to((out / FOLDER).resolve())]
+    return [one for one in below if one.resolve() not in exact and "judged" in read_json(one / MANIFEST)]
 
 
 def judge_run(source: Path, wanted: Wanted, *, manager: pluggy.PluginManager, offers: Offers) -> JudgedRun:
@@ -117,7 +129,7 @@ def judge_replies(
             "`memories` take no notes"
         )
     name = receiver or file.stem
-    return _judged(
+    judged = _judged(
         task,
         wanted,
         receiver=StoredReplies(name, f"{STORED}:{replies.digest}", replies.replies),
@@ -127,6 +139,7 @@ def judge_replies(
         judged={"replies": str(file), "sha256": replies.digest},
         manager=manager,
     )
+    return replace(judged, n_without_reply=len(task.data.rows) - len({one for one, _ in replies.episodes}))
 
 
 # --- the task -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from interbench_tasks.hookspecs import Call
 from interbench_tasks.records import EpisodeRecord, Message, Reply, RoleName, Usage
 
 SHOWN_PROBLEMS = 20
+CLARIFICATION = "clarification"
+"""The branch in which a model that asked back was told what was missing."""
 
 
 class Place(NamedTuple):
@@ -76,6 +78,8 @@ def _why(place: Place, round: int, there: Sequence[StoredReply], fitting: Sequen
     where += f", round {round}" if round else ""
     if there and not fitting:
         return f"{where}: the stored reply answers another message; data, prompts or options differ from the run's"
+    if place.branch == CLARIFICATION and not there:
+        return f"{where}: there is no stored reply; it was never told, as only these judges say that it asks back"
     return f"{where}: there is no stored reply"
 
 
