@@ -235,6 +235,22 @@ def test_a_judge_that_fails_is_missing_and_one_that_cannot_be_read_is_asked_twic
     assert (table["n_undecided"].value, table["n_judge_missing"].value) == (1, 2)
 
 
+def test_a_judge_that_fails_at_the_reasoning_alone_is_told_as_a_failure():
+    from interbench_tasks.runs.keeper import failures_of
+
+    def say(prompt, nonce):
+        return (
+            error("HTTP 503") if "its reasoning before the answer" in prompt else json.dumps({"nonce": nonce, **MISSES})
+        )
+
+    record, _ = play("<think>hm</think> 42", judge(say))
+    assert failures_of(record) == {"judge j0 failed: HTTP 503"}
+    made = metrics(judges=())
+    table = made.table([made.summary(record)])
+    assert (table["eda"].unscored, table["n_judge_missing"].value) == (0, 1)
+    assert "eda_r" not in table
+
+
 def test_a_judge_that_raises_leaves_the_reply_unscored():
     def raises(prompt, nonce):
         raise RuntimeError("no such model")

@@ -120,7 +120,7 @@ def test_a_strangers_plugin_comes_in_by_the_same_door_as_ours(environment, tmp_p
         "print(*sorted(offers_from(build_plugin_manager()).feedback_providers))\n"
     )
     entries, offered = checked([environment, "-c", code], tmp_path).splitlines()
-    assert entries.split() == ["core", "feedback", "judges", "socratic"]
+    assert entries.split() == ["core", "feedback", "judges", "memory", "socratic"]
     assert {"detail", "simple", "socratic"} <= set(offered.split())
 
 

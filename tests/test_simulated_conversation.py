@@ -11,6 +11,7 @@ import pytest
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import BackendError
 from interbench_tasks.metrics.mmrc import ConversationMetrics
+from interbench_tasks.metrics.mmrc_analyses import analysed, modality_difference, rows_from
 from interbench_tasks.protocols.conversation import ConversationOptions
 from tests.conversation_runs import played, row
 
@@ -60,6 +61,42 @@ def test_what_is_older_than_it_remembers_is_forgotten_unless_the_notes_hold_it(t
     assert answers_by_distance(records, "note_taking") == {d: {True} for d in range(1, 9)}
     assert table["score.MR.none"].value == pytest.approx(5 * forget_after / 8)
     assert table["score.MR.note_taking"].value == 5
+
+
+def of_arm(records, arm, *names):
+    """Analysis -> bin -> mean score, of one arm."""
+    rows = [one for one in rows_from(records, [arm]) if one.arm == arm]
+    tables = analysed(rows, names, draws=200)
+    return {name: {told: found.value for told, found in table.items()} for name, table in tables.items()}
+
+
+@pytest.mark.parametrize("forget_after", [2, 5])
+def test_the_analysis_finds_the_planted_k(tmp_path, forget_after):
+    """`none` falls where the model forgets, `note_taking` does not."""
+    rows = [row(f"talk{number}", 9, 9) for number in range(3)]
+    receiver = SimulatedBackend(accuracy=1, forget_after=forget_after)
+    records, _ = run(tmp_path, rows, receiver=receiver, memories=["none", "note_taking"])
+    by_distance = of_arm(records, "none", "exact_distance")["exact_distance"]
+    assert [by_distance[str(number)] for number in range(9)] == [5 * (number < forget_after) for number in range(9)]
+    with_notes = of_arm(records, "note_taking", "exact_distance")["exact_distance"]
+    assert set(with_notes.values()) == {5}
+
+
+def test_the_analysis_tells_where_the_evidence_stood(tmp_path):
+    rows = [row(f"talk{number}", 6, 6) for number in range(3)]
+    memories = ["none", "recent_turns", ["recent_turns", "note_taking"]]
+    records, _ = run(tmp_path, rows, receiver=SimulatedBackend(accuracy=1), memories=memories, recent_turns=2)
+    assert of_arm(records, "none", "place")["place"] == {"in_view": 5}
+    assert of_arm(records, "recent_turns", "place")["place"] == {"in_view": 5, "cut": 0}
+    assert of_arm(records, "recent_turns+note_taking", "place")["place"] == {"in_view": 5, "in_notes": 5}
+
+
+def test_the_twins_of_the_demo_are_found(tmp_path):
+    records, _ = run(tmp_path, demo_rows(), receiver=SimulatedBackend(accuracy=1))
+    difference = modality_difference(rows_from(records, ["none"]), draws=200)
+    n_open = {record.episode_id: sum(not q.options for q in record.questions) for record in records}
+    assert difference.n == sum(n_open[name] for name in ("food_dinner", "shopping_flat", "history_mill"))
+    assert difference.value == 0
 
 
 def test_it_feels_that_turns_are_cut(tmp_path):

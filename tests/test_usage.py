@@ -175,6 +175,13 @@ def test_ranks_are_added_up_before_and_after_they_are_merged(tmp_path):
     assert role["cost_usd"] == pytest.approx(6 * (200 + 80) / 1e6)
 
 
+@pytest.mark.parametrize("dead", range(3))
+def test_without_the_usage_of_a_rank_that_died_that_of_the_run_is_unknown_not_less(tmp_path, dead):
+    for rank in {0, 1, 2} - {dead}:
+        write_usage(tmp_path, content(reply()), rank=rank, world_size=3)
+    assert read_usage(tmp_path) is None
+
+
 def test_a_cost_that_one_rank_does_not_know_is_unknown():
     both = merged([content(reply()), content(reply(), price=None)])
     assert both["roles"]["receiver"]["cost_usd"] is None

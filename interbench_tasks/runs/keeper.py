@@ -75,7 +75,8 @@ def failures_of(record: EpisodeRecord) -> set[str]:
     broken = [end.feedback for end in record.ends if end.feedback is not None and end.reason == "feedback_failed"]
     failed += [feedback.reply for feedback in broken if feedback.reply is not None]
     unjudged = {end.error for end in record.ends if end.error is not None}
-    verdicts = [verdict for turn in record.turns for verdict in turn.verdicts if verdict.status == "error"]
+    said = [verdict for turn in record.turns for verdict in (*turn.verdicts, *turn.reasoning_verdicts)]
+    verdicts = [verdict for verdict in said if verdict.status == "error"]
     unjudged |= {f"judge {verdict.judge} failed: {_why(verdict)}" for verdict in verdicts}
     return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
 

@@ -11,6 +11,8 @@ from interbench_tasks.errors import RunFolderError
 from interbench_tasks.runs.folder import read_json, write_json
 
 USAGE = "usage.json"
+N_RANKS = "n_ranks"
+"""In a rank's own file: how many ranks there were."""
 COUNTS = ("calls", "failed_calls", "failed_attempts", "calls_without_usage")
 TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
 
@@ -26,7 +28,9 @@ def write_usage(folder: Path, content: Mapping[str, Any], *, rank: int, world_si
 
     Raises: RunFolderError for a full or read-only disk.
     """
-    return write_json(folder / (USAGE if world_size == 1 else f"usage-rank{rank}.json"), content)
+    if world_size == 1:
+        return write_json(folder / USAGE, content)
+    return write_json(folder / f"usage-rank{rank}.json", {**content, N_RANKS: world_size})
 
 
 def merge_usage(folder: Path) -> None:
@@ -44,8 +48,11 @@ def merge_usage(folder: Path) -> None:
 
 def read_usage(folder: Path) -> dict[str, Any] | None:
     """What a run used, of all ranks together; None where the folder does not tell (an older or a killed run)."""
-    parts = [folder / USAGE] if (folder / USAGE).exists() else _rank_files(folder)
-    return merged([read_json(part) for part in parts]) if parts else None
+    files = [folder / USAGE] if (folder / USAGE).exists() else _rank_files(folder)
+    parts = [read_json(file) for file in files]
+    if not parts or len(parts) < parts[0].get(N_RANKS, 1):  # of a rank that died nobody knows what it used
+        return None
+    return merged(parts)
 
 
 def _rank_files(folder: Path) -> list[Path]:
