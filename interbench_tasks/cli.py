@@ -41,15 +41,16 @@ def main() -> None:
 
 @app.command()
 def check(
-    files: Annotated[list[Path], typer.Argument(help="Task YAMLs.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(help="Task YAMLs, or names of tasks of ours.", show_default=False)],
     data: Annotated[bool, typer.Option(help="Also load the data set and make its first episode.")] = True,
 ) -> None:
     """Check task YAMLs: every problem of a file at once, before a model is loaded."""
-    from interbench_tasks.task_files import check_task_file, mapping_text
+    from interbench_tasks.task_files import check_task_file, mapping_text, own_tasks
 
     offers = offers_from(build_plugin_manager())
     n_wrong = 0
-    for file in files:
+    own = own_tasks()
+    for file in [one if one.exists() else own.get(str(one), one) for one in files]:
         try:
             options = check_task_file(file, offers, with_data=data)
         except InterbenchError as error:

@@ -16,7 +16,7 @@ def locomo(
     target: Annotated[Path, typer.Argument(help="JSONL file to write.", show_default=False)],
     limit: Annotated[int | None, typer.Option(help="Only the first conversations.", min=1)] = None,
 ) -> None:
-    """LoCoMo's conversations for the task mmrc_local with `history: recorded`."""
+    """LoCoMo's conversations for the task mmrc_recorded."""
     from interbench_tasks.locomo import locomo_rows, write_rows
 
     rows = locomo_rows(source.expanduser())[:limit]

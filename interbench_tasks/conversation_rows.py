@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interbench_tasks.abilities import ABILITIES, REFUSAL
+from interbench_tasks.answers.item_lists import has_words
 from interbench_tasks.errors import Problem, near_miss
 from interbench_tasks.records import QuestionFormat
 
@@ -82,9 +83,17 @@ def row_from(raw: Mapping[str, Any], *, recorded: bool) -> ConversationRow | lis
     try:
         row = ConversationRow.model_validate({key: value for key, value in raw.items() if value is not None})
     except ValidationError as error:
-        return [_problem_from(detail, ConversationRow) for detail in error.errors()]
+        details = error.errors()
+        return [_problem_from(detail, ConversationRow) for detail in details if not _follows(detail, details)]
     problems = [*_turn_problems(row, recorded), *_question_problems(row)]
     return problems or row
+
+
+def _follows(detail: Mapping[str, Any], details: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is too short only because something is wrong with each of its entries, as others say."""
+    n = len(detail["loc"])
+    inner = [other for other in details if len(other["loc"]) > n and other["loc"][:n] == detail["loc"]]
+    return detail["type"] == "too_short" and bool(inner)
 
 
 def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
@@ -98,6 +107,8 @@ def _problem_from(detail: Mapping[str, Any], model: type[BaseModel]) -> Problem:
         return Problem(key=path, message=" is missing", allowed=allowed)
     if detail["type"] == "too_short" and steps[-1] in ("turns", "questions"):
         return Problem(key=path, message=f" holds none: a conversation needs at least one of its {steps[-1]}")
+    if detail["type"] == "tuple_type":
+        return Problem(key=path, message=f" = {detail['input']!r:.120}: must be a list")
     return Problem(key=path, message=f" = {detail['input']!r:.120}: {detail['msg']}")
 
 
@@ -147,6 +158,12 @@ def _answer_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
         yield Problem(key=f"{key}.options", message=" is missing: format mc needs them")
     if question.format != "mc" and question.options:
         yield Problem(key=f"{key}.options", message=f" are there, but the format is {question.format}, not mc")
+    if not question.question.strip():
+        yield Problem(key=f"{key}.question", message=" is empty")
+    for place, item in enumerate(question.items):
+        if not has_words(item):
+            message = f" = {item!r}: has no word or number that a reply could name"
+            yield Problem(key=f"{key}.items[{place}]", message=message)
     truth = question.answer.strip().lower()
     if question.format == "tf" and truth not in ("true", "false"):
         yield Problem(key=f"{key}.answer", message=f" = {question.answer!r}", allowed=("true", "false"))

@@ -165,8 +165,8 @@ def mapping_text(path: Path, options: TaskOptions) -> str:
     episode = reader_from(data, options).episode(0, 0)
     if options.reads == "conversations":
         pictures = sum(len(turn.user.pictures) for turn in episode.script)
-        n_turns, n_questions = len(episode.script), len(episode.questions)
-        return f"  first conversation: {n_turns} turns, {_counted(pictures)}, {n_questions} questions"
+        turns, questions = _number(len(episode.script), "turn"), _number(len(episode.questions), "question")
+        return f"  first conversation: {turns}, {_counted(pictures)}, {questions}"
     shown = _counted(len(episode.question.pictures))
     if options.reads == "flawed_items":
         return f"  first item: {shown}, {episode.category}"
@@ -179,4 +179,8 @@ def mapping_text(path: Path, options: TaskOptions) -> str:
 
 
 def _counted(pictures: int) -> str:
-    return f"{pictures} picture{'s' * (pictures > 1)}" if pictures else "no picture"
+    return _number(pictures, "picture") if pictures else "no picture"
+
+
+def _number(n: int, noun: str) -> str:
+    return f"{n} {noun}{'s' * (n != 1)}"

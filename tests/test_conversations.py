@@ -120,6 +120,10 @@ BAD = [
     (changed("q", answer=" "), r"questions\[0\].answer is empty"),
     (changed("q", answer=...), r"questions\[0\].answer is missing"),
     (changed("q", anwser="x"), r"questions\[0\].anwser is no known key \(did you mean 'answer'\?\)"),
+    (changed("q", question=" "), r"questions\[0\].question is empty"),
+    (changed("q", ability="IE", items=["Up", "..."]), r"questions\[0\].items\[1\] = '...': has no word or number"),
+    (changed("q", image_ids=1), r"questions\[0\].image_ids = 1: must be a list"),
+    (changed("t", images="a.png"), r"turns\[0\].images = 'a.png': must be a list"),
     ({**row("a"), "questions": [*row("a")["questions"], row("a")["questions"][0]]}, r"qid = 'q0' is there twice"),
 ]
 
@@ -129,6 +133,13 @@ def test_bad_input_is_told_with_file_line_id_and_key(tmp_path, bad, message):
     with pytest.raises(DataError, match=message) as caught:
         reader(tmp_path, row("fine"), bad)
     assert f"{tmp_path}/talks.jsonl, line 2, id 'a': " in str(caught.value)
+
+
+def test_a_list_whose_entries_are_all_wrong_is_not_called_empty(tmp_path):
+    with pytest.raises(DataError) as caught:
+        reader(tmp_path, {**row("a"), "turns": [{"role": "user", "content": "hi"}]})
+    assert "turns[0].role is no known key" in str(caught.value)
+    assert "holds none" not in str(caught.value)
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(tmp_path):

@@ -184,5 +184,5 @@ def test_what_will_not_stop_does_not_hold_the_program(signals):
 def test_a_script_that_blocks_the_loop_does_not_hold_the_program():
     said, took, err, code = interrupted(BLOCKED_LOOP)
     assert code == 0, err
-    assert took < WITHIN_S + 0.5
+    assert took < WITHIN_S + 3  # and not as long as the loop is blocked
     assert sorted(said["kept"]) == ["0", "1"]

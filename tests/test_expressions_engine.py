@@ -39,6 +39,7 @@ class Speaker:
 class Roles:
     receiver: RoleClient
     provider: RoleClient
+    notetaker: RoleClient | None = None
 
     @property
     def providers(self) -> dict[str, RoleClient]:

@@ -14,6 +14,7 @@ from interbench_tasks.record_json import record_to_json
 from interbench_tasks.records import EpisodeRecord, Reply
 from interbench_tasks.runs.folder import read_json, read_records
 from interbench_tasks.runs.judge import Wanted, judge_replies, judge_run
+from interbench_tasks.runs.outcome import outcome_of
 from interbench_tasks.runs.stored import replies_from_file
 from tests.judged_runs import MANAGER, OFFERS, PlayedTask, Speaker, flawed, play, talk, write_task
 from tests.servers.judge_brain import JudgeBrain
@@ -205,6 +206,33 @@ def test_a_judge_that_fails_is_no_low_score(tmp_path):
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------
+
+
+def test_a_panel_without_one_clear_verdict_failed_and_says_why(tmp_path):
+    task = played_critique(tmp_path)
+    judged = again(task, judges="simulated:j1,garble=1,simulated:j2,garble=1")
+    outcome = outcome_of(judged.folder)
+    assert (outcome.n_failed, outcome.exit_code) == (6, 3)
+    assert any("judge j1 gave no verdict" in told for told in judged.played.errors)
+
+
+def test_one_unclear_judge_of_three_fails_nothing_that_the_others_decide(tmp_path):
+    task = played_critique(tmp_path)
+    judged = again(task, judges="simulated:j1,simulated:j2,simulated:j3,garble=1")
+    assert outcome_of(judged.folder).n_failed == 0
+
+
+def test_a_judge_that_fails_at_the_reasoning_only_is_told(tmp_path):
+    task = played_critique(tmp_path)
+    brain = JudgeBrain()
+
+    def answer(request):
+        return brain(request) if "- strategy is" in request.messages[-1].text else refusal(400, "no reasoning, please")
+
+    with OpenAIServer(answer) as server:
+        judged = again(task, judges=servers_judges(server, "j1"))
+    assert outcome_of(judged.folder).n_failed == 6
+    assert any("no reasoning, please" in told for told in judged.played.errors)
 
 
 def test_data_that_has_changed_is_refused(tmp_path):

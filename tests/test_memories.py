@@ -171,6 +171,15 @@ def test_a_summary_past_its_limit_is_cut_knowingly():
     assert taken.notes == Notes(text="y" * 100, cut=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"), [("note_taking", '{"facts": ["tea", "mi"]}'), ("summary", '{"facts": ["tea", "mi')]
+)
+def test_notes_that_end_at_the_notetakers_token_limit_are_cut_and_say_so(name, kept):
+    said_so_far = Reply(text='{"facts": ["tea", "mi', finish_reason="length")
+    taken, _ = take(memory(name), None, "x", reply=lambda asked: said_so_far)
+    assert taken.notes == Notes(text=kept, cut=True)
+
+
 @pytest.mark.parametrize("name", ["note_taking", "summary"])
 def test_what_a_model_thinks_is_no_part_of_its_notes(name):
     reply = '<think>{"facts": ["thought"]}</think>{"facts": ["said"]}'

@@ -158,12 +158,27 @@ def test_pcq_of_arrays_is_pcq_of_each():
         assert pcq_of_draws(eda, dp, se, combine) == pytest.approx(each)
 
 
+def test_a_draw_without_items_of_a_type_is_not_one_in_which_nothing_was_detected():
+    assert np.isnan(pcq_of_draws(np.array([np.nan]), np.array([np.nan]), np.array([np.nan]))).all()
+    rare = [replace(record(i, ALL), category="BC", cluster="one picture") for i in range(2)]
+    table = table_of([*rare, *(record(2 + i, NONE) for i in range(10))])
+    assert value(table, "pcq.BC") == pcq(1.0, YES.diag, YES.score)
+    assert table["pcq.BC"].method == "wilson", "every draw that has such items has the same PCQ"
+    assert table["pcq.BC"].ci95.low > 0
+
+
 def test_nothing_detected_is_a_pcq_of_0_and_no_dp():
     table = table_of([record(i, NONE) for i in range(12)])
     assert (value(table, "eda"), value(table, "pcq")) == (0, 0)
     assert not {"dp", "se", "strategy.refusal"} & table.keys()
     assert table["pcq"].ci95.high > 0  # twelve items do not prove that it never challenges anything
     assert table["pcq"].bounds is None
+
+
+def test_declining_a_valid_item_is_a_false_alarm_also_where_a_judge_says_that_it_is_none():
+    rows = [judged(i, "valid", [valid(True, False)] * 3 if i < 3 else [valid(False, False)] * 3) for i in range(4)]
+    table = table_of(rows)
+    assert (value(table, "urr_v"), value(table, "far_v")) == (0.75, 0.75)
 
 
 # --- which rows count, and what is shown --------------------------------------------------------------------------

@@ -65,6 +65,15 @@ def test_check_says_what_the_first_conversation_holds():
     assert "first conversation: 12 turns, 3 pictures, 8 questions" in done.output
 
 
+def test_check_takes_the_name_of_a_task_and_reads_your_data(tmp_path):
+    path = tmp_path / "mine.jsonl"
+    question = {"qid": "q1", "ability": "MR", "question": "What is my dog called?", "answer": "Rex"}
+    row = {"id": "a", "turns": [{"user_text": "My dog is called Rex."}], "questions": [question]}
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = interbench("check", "mmrc_local", INTERBENCH_DATA=str(path)).check()
+    assert "first conversation: 1 turn, no picture, 1 question" in done.output
+
+
 def test_a_file_of_your_own_and_mistakes_in_it(tmp_path):
     path = tmp_path / "mine.jsonl"
     turns = [{"user_text": "My dog is called Rex."}]

@@ -594,7 +594,7 @@ def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(tmp_path, sign, code):
         output, _ = process.communicate(timeout=60)
         took_s = time.monotonic() - began
     assert process.returncode == code, output
-    assert took_s < 6  # a second or two, on a machine with other work
+    assert took_s < 20  # a second or two; a busy machine takes ten to end Python
     assert "Run the same command to go on" in output
     assert "Traceback" not in output
     kept = records(tmp_path)

@@ -89,6 +89,11 @@ def item_counts(text: str, items: Sequence[str]) -> ItemCounts:
     return ItemCounts(hits=len(found), named=len(found) + len(others), wanted=len(wanted))
 
 
+def has_words(item: str) -> bool:
+    """Whether an item of a reference can be found in a reply at all: a word, beside articles, or a number is in it."""
+    return bool(_words(item))
+
+
 def _pieces(text: str, wanted: Sequence[tuple[str, ...]], found: set[tuple[str, ...]]) -> Iterator[str]:
     """The pieces that hold no wanted item; those that are held are put into `found`."""
     lines = [line for line in text.splitlines() if line.strip()]

@@ -73,7 +73,7 @@ def _arm(answers: Sequence[Answer], lineup: Lineup) -> dict[str, Any]:
         "rp": _sums(answer.refused() for answer in answers if answer.wants_refusal),
     }
     known = [counts for counts in pictures if counts is not None]
-    lost = [len(answer.question.pictures) for answer in answers if answer.wants_pictures and answer.text is None]
+    lost = [len(set(answer.question.pictures)) for answer in answers if answer.wants_pictures and answer.text is None]
     sums = [sum(c.hits for c in known), sum(c.wanted for c in known), sum(c.named for c in known), sum(lost)]
     return {name: value for name, value in found.items() if value} | {
         **({"pictures": sums} if pictures else {}),

@@ -38,7 +38,7 @@ def pcq(eda: float, dp: float | None, se: float | None, combine: Combine = "arit
 def pcq_of_draws(
     eda: NDArray[np.float64], dp: NDArray[np.float64], se: NDArray[np.float64], combine: Combine = "arithmetic"
 ) -> NDArray[np.float64]:
-    """The same for arrays of draws, float64 [draws]; 0 where a draw's dp or se is NaN."""
+    """The same for arrays of draws, float64 [draws]; 0 where a draw's dp or se is NaN, NaN where its eda is."""
     diagnosis, strategy = dp / TOP, se / TOP
     if combine == "arithmetic":
         quality = (diagnosis + strategy) / 2
@@ -48,4 +48,5 @@ def pcq_of_draws(
         total = diagnosis + strategy
         quality = np.divide(2 * diagnosis * strategy, total, out=np.zeros_like(total), where=total > 0)
         quality = np.where(np.isnan(total), np.nan, quality)
-    return np.where(np.isnan(quality), 0.0, eda * quality)
+    # A draw without any item (of a rare type, say) has no PCQ; it is not one in which nothing was detected.
+    return np.where(np.isnan(eda), np.nan, np.where(np.isnan(quality), 0.0, eda * quality))

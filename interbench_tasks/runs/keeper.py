@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,10 +75,19 @@ def failures_of(record: EpisodeRecord) -> set[str]:
     broken = [end.feedback for end in record.ends if end.feedback is not None and end.reason == "feedback_failed"]
     failed += [feedback.reply for feedback in broken if feedback.reply is not None]
     unjudged = {end.error for end in record.ends if end.error is not None}
-    said = [verdict for turn in record.turns for verdict in (*turn.verdicts, *turn.reasoning_verdicts)]
-    verdicts = [verdict for verdict in said if verdict.status == "error"]
-    unjudged |= {f"judge {verdict.judge} failed: {_why(verdict)}" for verdict in verdicts}
+    for turn in record.turns:
+        unjudged |= _unjudged(turn.verdicts, turn.verdict)
+        unjudged |= _unjudged(turn.reasoning_verdicts, turn.reasoning_verdict)
     return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
+
+
+def _unjudged(verdicts: Sequence[Verdict], panel: Verdict | None) -> set[str]:
+    """Judges whose calls failed, and where there is no panel's verdict, those whose replies say nothing clear."""
+    found = {f"judge {each.judge} failed: {_why(each)}" for each in verdicts if each.status == "error"}
+    if panel is None or panel.status == "scored":
+        return found
+    unclear = [each for each in verdicts if each.status == "unparsed"]
+    return found | {f"judge {each.judge} gave no verdict: {each.reason}" for each in unclear}
 
 
 def _why(verdict: Verdict) -> str:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from interbench_tasks import MemoryOptions, Message, Notes, Notetaker, Turn, render, said_in_the_end
@@ -63,7 +64,10 @@ class NoteTaking:
         self._options = options
 
     async def after_turn(self, notes: Notes | None, turn: Turn, notetaker: Notetaker) -> Notes:
-        """The notetaker's new notes; the old ones, `kept`, where its reply holds no JSON object."""
+        """The notetaker's new notes; the old ones, `kept`, where its reply holds no JSON object.
+
+        A reply that ends at the token limit is repaired and taken, and is `cut`: what stood last in it is missing.
+        """
         old = notes.text if notes is not None and notes.text else json.dumps(EMPTY)
         text = render(
             self._options.prompts.get("notes", PROMPT),
@@ -78,7 +82,8 @@ class NoteTaking:
         found = notes_from_text(said_in_the_end(reply.text)) if reply.usable else None
         if found is None:
             return Notes(text=notes.text if notes is not None else "", status="kept", cut=bool(notes and notes.cut))
-        return within(found, self._options.max_chars)
+        new = within(found, self._options.max_chars)
+        return replace(new, cut=new.cut or reply.finish_reason == "length")
 
     def messages(self, notes: Notes | None, history: Sequence[Message]) -> Sequence[Message]:
         """The history with the notes as one block; as it is where there are none yet."""

@@ -63,7 +63,7 @@ class Summary:
         if not written:
             return Notes(text=old, status="kept", cut=bool(notes and notes.cut))
         limit = self._options.max_chars
-        return Notes(text=written[:limit], cut=len(written) > limit)
+        return Notes(text=written[:limit], cut=len(written) > limit or reply.finish_reason == "length")
 
     def messages(self, notes: Notes | None, history: Sequence[Message]) -> Sequence[Message]:
         """The history with the summary as one block; as it is where there is none yet."""
