@@ -149,6 +149,28 @@ def test_missing_verdicts_and_items_of_one_run_alone_are_told():
     )
 
 
+def test_a_reply_that_ends_while_thinking_challenged_nothing_and_says_nothing_of_judges():
+    runs = [critiques("x", [[YES] * 3, [YES] * 3]), critiques("y", [[YES] * 3, [YES] * 3])]
+    cut = {**runs[0].summaries[1], "votes": {"": "no_answer"}}
+    runs[0] = ScoredRun(
+        folder=runs[0].folder,
+        manifest=runs[0].manifest,
+        metric_set=runs[0].metric_set,
+        summaries=[runs[0].summaries[0], cut],
+    )
+    report = panel_report(runs)
+    assert report.without["eda"][0].values == {"m (x)": 0.5, "m (y)": 1.0}
+    assert report.agreement["detected"]["raw_agreement"].n == 3
+    assert report.notes == ()
+
+
+def test_a_failed_call_is_left_out_of_its_own_run_alone():
+    report = panel_report([critiques("x", [[YES] * 3, None]), critiques("y", [[NO] * 3, [YES] * 3])])
+    assert report.n_common == 2
+    assert report.without["eda"][0].values == {"m (x)": 1.0, "m (y)": 0.5}
+    assert report.notes == ()
+
+
 def other_judges() -> list[ScoredRun]:
     first, second = (critiques(name, [[YES] * 3]) for name in ("x", "y"))
     [summary] = second.summaries
@@ -168,7 +190,8 @@ def other_judges() -> list[ScoredRun]:
         (lambda: [run_of(name, [episode(0, accuracy=1)]) for name in ("x", "y")], "do not tell what each judge said"),
         (other_judges, "different judges .*y: a, b, other.*interbench judge RUNS"),
         (lambda: [critiques("x", [[YES]]), critiques("y", [[NO]])], "one judge only"),
-        (lambda: [critiques("x", [None]), critiques("y", [[YES] * 3])], "no item on which judges were to vote"),
+        (lambda: [critiques("x", [None]), critiques("y", [[YES] * 3])], "has no verdict at all"),
+        (lambda: [critiques("x", []), critiques("y", [[YES] * 3])], "no item on which judges were to vote"),
     ],
 )
 def test_runs_whose_judges_cannot_be_compared_say_why(runs, told):

@@ -13,6 +13,8 @@ from interbench_tasks.critique_votes import STRATEGIES, TOP, Vote, panel_of
 from interbench_tasks.metrics.panel_rankings import Panel, majority_of_votes
 from interbench_tasks.metrics.pcq import Combine, pcq
 
+NOTHING = (0.0, 0.0, float(STRATEGIES.index("none")), 0.0)
+"""The vote of a judge that detected nothing."""
 DETECTED, DIAG, STRATEGY, SCORE = range(4)
 """Places in a vote. A strategy is its place in `STRATEGIES`."""
 
@@ -43,13 +45,21 @@ class CritiquePanel:
 
     combine: Combine = "arithmetic"
 
+    def concerns(self, summary: Mapping[str, Any]) -> bool:
+        """Whether one thing was wrong with the episode's item."""
+        return bool(summary["kind"] == "flawed")
+
+    def said_nothing(self, summary: Mapping[str, Any]) -> bool:
+        """Whether the reply ended while thinking: it challenged nothing, and nobody was asked."""
+        return bool(summary["votes"].get("") == "no_answer")
+
     def votes(self, summary: Mapping[str, Any]) -> Mapping[str, Sequence[float] | None]:
-        """Judge -> its vote on the final answer, None where it gave none; {} where nobody was to vote on a flaw.
+        """Judge -> its vote on the final answer, None where it gave none; {} where nobody was asked.
 
         Args: summary = an episode's, as `mmpcbench_summary` makes it.
         """
         cell = summary["votes"].get("")
-        if summary["kind"] != "flawed" or not isinstance(cell, Mapping):
+        if not self.concerns(summary) or not isinstance(cell, Mapping):
             return {}
         return {judge: None if values is None else _vote(values) for judge, values in cell.items()}
 
@@ -75,7 +85,7 @@ class CritiquePanel:
 def _vote(values: Sequence[Any]) -> tuple[float, ...]:
     detected, diag, strategy, score = values
     if not detected:
-        return (0.0, 0.0, float(STRATEGIES.index("none")), 0.0)
+        return NOTHING
     score = 0.0 if strategy == "none" else float(score)
     return (1.0, float(diag), float(STRATEGIES.index(strategy)), score)
 

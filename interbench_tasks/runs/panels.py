@@ -19,7 +19,15 @@ from interbench_tasks.metrics.agreement import (
     estimates_from_coefficients,
     fleiss_kappa,
 )
-from interbench_tasks.metrics.critique_panel import DETECTED, FIELDS, SCORE, STRATEGY, CritiquePanel, VoteField
+from interbench_tasks.metrics.critique_panel import (
+    DETECTED,
+    FIELDS,
+    NOTHING,
+    SCORE,
+    STRATEGY,
+    CritiquePanel,
+    VoteField,
+)
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.judge_habits import judge_strictness, strategy_bias
 from interbench_tasks.metrics.panel_rankings import PanelRanking, leave_one_judge_out, leave_own_family_out
@@ -54,12 +62,15 @@ def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
         differ from run to run, or no item is in all runs.
     """
     panel = _panel_of(runs)
-    rows = [{key: summary for key, summary in by_key(run).items() if panel.votes(summary)} for run in runs]
+    rows = [{key: summary for key, summary in by_key(run).items() if panel.concerns(summary)} for run in runs]
     common = sorted(set.intersection(*(set(own) for own in rows)))
     if not common:
         raise InterbenchError("no item on which judges were to vote is in all of these runs")
-    judges = _judges_of(runs, [panel.votes(own[common[0]]) for own in rows])
+    judges = _judges_of(runs, [next(filter(None, (panel.votes(own[key]) for key in common)), {}) for own in rows])
     votes = _votes(panel, rows, common, judges)
+    # A reply that says nothing challenged nothing: nobody was asked, so it says nothing of the judges.
+    silent = np.array([[panel.said_nothing(own[key]) for key in common] for own in rows])
+    ranked = np.where(silent[None, ..., None], np.array(NOTHING), votes)
     clusters = [_cluster(rows[0][key], key[0]) for key in common]
     names = names_of(runs)
     return PanelReport(
@@ -73,7 +84,7 @@ def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
             if field.ordinal or field.name == "detected"
         },
         bias=dict(_biases(votes, judges, clusters)),
-        without={name: _without(votes, judges, names, runs, name, panel) for name in panel.metrics},
+        without={name: _without(ranked, judges, names, runs, name, panel) for name in panel.metrics},
         notes=tuple(_notes(votes, rows, common)),
     )
 
@@ -87,6 +98,8 @@ def _panel_of(runs: Sequence[ScoredRun]) -> CritiquePanel:
 
 def _judges_of(runs: Sequence[ScoredRun], first: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     judges = tuple(first[0])
+    if not all(first):
+        raise InterbenchError("one of these runs has no verdict at all, so there is nothing to say of its judges")
     if any(set(own) != set(judges) for own in first):
         told = "; ".join(f"{run.folder.name}: {', '.join(own)}" for run, own in zip(runs, first, strict=True))
         raise InterbenchError(
@@ -189,7 +202,8 @@ def _without(
 
 
 def _notes(votes: NDArray[np.float64], rows: Sequence[Mapping[Any, Any]], common: Sequence[Any]) -> list[str]:
-    missing = np.isnan(votes[..., DETECTED]).sum()
+    gone = np.isnan(votes[..., DETECTED])
+    missing = int((gone & ~gone.all(axis=0)).sum())
     notes = [f"{missing} verdicts are missing; nobody guesses what they would have been"] if missing else []
     left_out = sum(len(own) - len(common) for own in rows)
     return notes + ([f"{left_out} replies to items that not all runs have are left out"] if left_out else [])
