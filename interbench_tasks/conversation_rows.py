@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from interbench_tasks.abilities import ABILITIES, REFUSAL
-from interbench_tasks.answers.item_lists import has_words
 from interbench_tasks.errors import Problem, near_miss
 from interbench_tasks.records import QuestionFormat
 
 Row = TypeVar("Row", bound=BaseModel)
+ARTICLES = frozenset(("a", "an", "the"))
+"""Words that name nothing: the comparison of items leaves them out."""
 TRUE_OR_FALSE: Mapping[str, str] = {"A": "True", "B": "False"}
 
 
@@ -161,7 +163,7 @@ def _answer_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
     if not question.question.strip():
         yield Problem(key=f"{key}.question", message=" is empty")
     for place, item in enumerate(question.items):
-        if not has_words(item):
+        if not set(re.findall(r"[^\W_]+", item.casefold())) - ARTICLES:
             message = f" = {item!r}: has no word or number that a reply could name"
             yield Problem(key=f"{key}.items[{place}]", message=message)
     truth = question.answer.strip().lower()

@@ -122,6 +122,7 @@ BAD = [
     (changed("q", anwser="x"), r"questions\[0\].anwser is no known key \(did you mean 'answer'\?\)"),
     (changed("q", question=" "), r"questions\[0\].question is empty"),
     (changed("q", ability="IE", items=["Up", "..."]), r"questions\[0\].items\[1\] = '...': has no word or number"),
+    (changed("q", ability="IE", items=["the"]), r"questions\[0\].items\[0\] = 'the': has no word or number"),
     (changed("q", image_ids=1), r"questions\[0\].image_ids = 1: must be a list"),
     (changed("t", images="a.png"), r"turns\[0\].images = 'a.png': must be a list"),
     ({**row("a"), "questions": [*row("a")["questions"], row("a")["questions"][0]]}, r"qid = 'q0' is there twice"),

@@ -174,6 +174,20 @@ def test_naming_every_picture_has_full_recall_and_little_precision():
     assert (nothing["imp.none"].value, nothing["imp_precision.none"].value) == (0, 0)
 
 
+def test_items_without_a_word_are_not_counted_and_break_nothing():
+    found = one(question("q", "IE", items=("...",)), score=3.0)
+    assert found["score.IE.none"].value == 3
+    assert "ep.none" not in found
+
+
+def test_a_picture_that_is_listed_twice_is_one_also_where_the_reply_failed():
+    asked = question("q", "IM", pictures=(2, 2))
+    metrics = ConversationMetrics(Options())
+    for text, pictures in (("picture 2", [1, 1, 1, 0]), (FAILED, [0, 0, 0, 1])):
+        summary = metrics.summary(conversation(0, [asked], [answer("none", asked, text)]))
+        assert summary["arms"]["none"]["pictures"] == pictures
+
+
 def test_how_many_pictures_a_failed_reply_had_named_is_not_known():
     asked = [question("a", "IM", pictures=(2,)), question("b", "IM", pictures=(1, 2))]
     found = table([conversation(0, asked, [answer("none", asked[0], "picture 2"), answer("none", asked[1], FAILED)])])

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from interbench_tasks.abilities import PICTURES, REFUSAL
-from interbench_tasks.answers.item_lists import ItemCounts, item_counts
+from interbench_tasks.answers.item_lists import ItemCounts, has_words, item_counts
 from interbench_tasks.answers.picture_numbers import picture_numbers
 from interbench_tasks.answers.refusals import refuses
 from interbench_tasks.records import CONTEXT_OVERFLOW, EpisodeRecord, Question, Turn
@@ -89,7 +89,7 @@ class Answer:
     @property
     def wants_items(self) -> bool:
         """Whether EP counts it: an open question for information, with a list of what a complete answer names."""
-        return self.is_open and self.question.ability == ITEMS and bool(self.question.items)
+        return self.is_open and self.question.ability == ITEMS and any(map(has_words, self.question.items))
 
     @property
     def wants_pictures(self) -> bool:
