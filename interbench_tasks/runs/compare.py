@@ -11,7 +11,7 @@ Source: ours.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import combinations
 
@@ -97,6 +97,35 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeValues:
+    """A run's episodes with their own values of the metrics."""
+
+    row_of: Mapping[Key, int]
+    clusters: Sequence[str]
+    """By row: what rows share that are not independent; the item itself where the data has no clusters."""
+    values: NDArray[np.float64]
+    """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
+
+    @classmethod
+    def from_run(
+        cls, run: ScoredRun, metrics: Sequence[str], counts: Container[str], points: Mapping[str, float]
+    ) -> EpisodeValues:
+        """The values of a run, a row each episode. Args: points = highest score of the metrics that are no shares."""
+        rows = list(by_key(run).values())
+        values = np.full((len(rows), len(metrics)), np.nan)
+        for row, summary in enumerate(rows):
+            own = run.metric_set.contributions(summary)
+            values[row] = [
+                np.nan if metric in counts else own.get(metric, np.nan) / points.get(metric, 1) for metric in metrics
+            ]
+        return cls(
+            row_of={key_of(summary): row for row, summary in enumerate(rows)},
+            clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
+            values=values,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Several runs, compared."""
 
@@ -109,6 +138,10 @@ class Comparison:
     unpaired: Mapping[str, str]
     """Metric that was asked for, but is in no pair -> why."""
     warnings: tuple[str, ...]
+    values: Mapping[str, EpisodeValues] = field(default_factory=dict, repr=False, compare=False)
+    """Run -> its episodes' own values of `metrics`."""
+    metrics: tuple[str, ...] = ()
+    """Those that were compared, in the order of the runs' tables."""
 
 
 def comparisons_from(
@@ -151,7 +184,7 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
-    values = {name: _Values.from_run(run, wanted, counts, points) for name, run in named.items()}
+    values = {name: EpisodeValues.from_run(run, wanted, counts, points) for name, run in named.items()}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
     pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
@@ -166,6 +199,8 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
         | _why_refused(refused, pairs)
         | dict.fromkeys(counts & set(wanted), "it is a count"),
         warnings=tuple(warnings_of(named)),
+        values=values,
+        metrics=wanted,
     )
 
 
@@ -194,37 +229,8 @@ def _fits(metric: str, patterns: Sequence[str]) -> bool:
 # --- one pair -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Values:
-    """A run's episodes with their own values of the metrics."""
-
-    row_of: Mapping[Key, int]
-    clusters: Sequence[str]
-    """By row: what rows share that are not independent; the item itself where the data has no clusters."""
-    values: NDArray[np.float64]
-    """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
-
-    @classmethod
-    def from_run(
-        cls, run: ScoredRun, metrics: Sequence[str], counts: Container[str], points: Mapping[str, float]
-    ) -> _Values:
-        """The values of a run, a row each episode. Args: points = highest score of the metrics that are no shares."""
-        rows = list(by_key(run).values())
-        values = np.full((len(rows), len(metrics)), np.nan)
-        for row, summary in enumerate(rows):
-            own = run.metric_set.contributions(summary)
-            values[row] = [
-                np.nan if metric in counts else own.get(metric, np.nan) / points.get(metric, 1) for metric in metrics
-            ]
-        return cls(
-            row_of={key_of(summary): row for row, summary in enumerate(rows)},
-            clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
-            values=values,
-        )
-
-
 def _overlap(
-    first: str, second: str, runs: Mapping[str, ScoredRun], values: Mapping[str, _Values], *, pair_labels: bool
+    first: str, second: str, runs: Mapping[str, ScoredRun], values: Mapping[str, EpisodeValues], *, pair_labels: bool
 ) -> Overlap:
     one, other = values[first].row_of.keys(), values[second].row_of.keys()
     return Overlap(
@@ -261,7 +267,7 @@ def _why_refused(
 
 
 def _paired(
-    first: str, second: str, values: Mapping[str, _Values], metrics: Sequence[str], refused: Container[str]
+    first: str, second: str, values: Mapping[str, EpisodeValues], metrics: Sequence[str], refused: Container[str]
 ) -> Iterator[PairedMetric]:
     """Every metric that the two runs can be paired in."""
     one, other = values[first], values[second]
@@ -368,7 +374,7 @@ def _unpaired(
     wanted: Sequence[str],
     pairs: Sequence[PairedMetric],
     tables: Mapping[str, Mapping[str, Estimate]],
-    values: Mapping[str, _Values],
+    values: Mapping[str, EpisodeValues],
 ) -> dict[str, str]:
     """Why a wanted metric is in no pair."""
     paired = {pair.metric for pair in pairs}

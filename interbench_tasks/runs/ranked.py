@@ -56,13 +56,12 @@ def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns
     common = sorted(set.intersection(*(set(rows) for rows in named.values())))
     if not common:
         raise InterbenchError("no episode is in all of these runs, so they have no ranking; compare fewer of them")
-    metrics = list(dict.fromkeys(metric for own in comparison.own.values() for metric in own))
-    values = _values(runs, list(named.values()), common, metrics)
-    estimates = {metric: [own[metric] for own in comparison.own.values() if metric in own] for metric in metrics}
+    estimates = {m: [own[m] for own in comparison.own.values() if m in own] for m in comparison.metrics}
+    points = {m: found[0].points for m, found in estimates.items() if found and found[0].points is not None}
+    values = _values(comparison, common, points)
     unranked = dict(_unranked(values, estimates))
-    ranked = {metric: values[metric] for metric in metrics if metric not in unranked}
+    ranked = {metric: own for metric, own in values.items() if metric not in unranked}
     clusters = _clusters(next(iter(named.values())), common)
-    points = {m: one.points for m in ranked for one in estimates[m][:1] if one.points is not None}
     found = rankings_from(ranked, list(named), clusters=clusters)
     unranked |= {metric: "it is there in one run only" for metric in ranked if metric not in found}
     left_out = {name: len(rows) - len(common) for name, rows in named.items() if len(rows) > len(common)}
@@ -95,19 +94,12 @@ def categories_of(runs: Sequence[ScoredRun], metrics: Sequence[str]) -> dict[str
 
 
 def _values(
-    runs: Sequence[ScoredRun],
-    rows: Sequence[Mapping[Key, Mapping[str, object]]],
-    common: Sequence[Key],
-    metrics: Sequence[str],
+    comparison: Comparison, common: Sequence[Key], points: Mapping[str, float]
 ) -> dict[str, NDArray[np.float64]]:
-    """Metric -> each episode's own value in each run, [runs, episodes]; NaN where it does not count."""
-    values = np.full((len(metrics), len(runs), len(common)), np.nan)
-    for number, (run, by_episode) in enumerate(zip(runs, rows, strict=True)):
-        for place, key in enumerate(common):
-            own = run.metric_set.contributions(by_episode[key])
-            for metric, name in enumerate(metrics):
-                values[metric, number, place] = own.get(name, np.nan)
-    return dict(zip(metrics, values, strict=True))
+    """Metric -> each episode's own value in each run, [runs, episodes], in points; NaN where it does not count."""
+    by_run = [own.values[[own.row_of[key] for key in common]] for own in comparison.values.values()]
+    stacked = np.stack(by_run)  # [runs, episodes, metrics]; scores as shares of the highest one
+    return {metric: stacked[..., place] * points.get(metric, 1.0) for place, metric in enumerate(comparison.metrics)}
 
 
 def _clusters(rows: Mapping[Key, Mapping[str, object]], common: Sequence[Key]) -> list[str]:
