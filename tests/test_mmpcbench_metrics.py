@@ -168,6 +168,19 @@ def test_declining_a_valid_item_is_a_false_alarm_also_where_a_judge_says_that_it
     assert (value(table, "urr_v"), value(table, "far_v")) == (0.75, 0.75)
 
 
+def test_the_quorum_holds_for_valid_items_and_dual_errors_too():
+    rows = [judged(0, "valid", [valid(True, True)] * 2 + [None]), judged(1, "valid", [valid(False, False)] * 3)]
+    rows += [judged(2, "EE.ambiguity+BC", [dual(True, "first", "second")] * 2 + [None])]
+    rows += [judged(3, "EE.ambiguity+BC", [dual(True)] * 3)]
+    rows += [record(4, ALL), record(5, [YES, YES, None])]
+    for name in ("urr_v", "far_v", "meda", "type_coverage", "all_detected", "precision", "eda"):
+        free, held = table_of(rows)[name], table_of(rows, quorum=3)[name]
+        assert (free.unscored, held.unscored) == (0, 2 if name == "precision" else 1), name
+        assert held.n < free.n, name
+        assert held.bounds.low <= free.value <= held.bounds.high, name
+    assert table_of(rows, quorum=3)["all_detected_pooled"].n == 5, "each judge alone needs no quorum"
+
+
 # --- which rows count, and what is shown --------------------------------------------------------------------------
 
 
@@ -435,9 +448,8 @@ def test_false_alarms_and_detection_have_exact_bounds(seed):
     found = {"urr_v": [], "far_v": [], "precision": [], "recall": [], "f1": []}
     for f, v in itertools.product(completions(flawed, ALL_VOTES), completions(sound, VALIDS)):
         tp = sum(naive_item(votes)[0] for votes in f)
-        fa, refused = (
-            sum(sum(o[k] == "true" for o in row) > 1 for row in v) for k in ("false_alarm", "refuses_whole_task")
-        )
+        refused = sum(sum(o["refuses_whole_task"] == "true" for o in row) > 1 for row in v)
+        fa = sum(sum("true" in o.values() for o in row) > 1 for row in v)
         found["urr_v"].append(refused / 3)
         found["far_v"].append(fa / 3)
         found["recall"].append(tp / 3)
