@@ -460,6 +460,18 @@ def test_a_clarification_that_only_the_new_judges_ask_for_says_why_it_is_missing
     assert any("only these judges say that it asks back" in told for told in judged.played.errors)
 
 
+def test_items_that_were_corrected_are_judged_into_a_folder_of_their_own(tmp_path):
+    yaml = write_task(tmp_path, [flawed(0)], CRITIQUE)
+    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "There are 3."})
+    first, same = (judge_file(yaml, file, judges=SIMULATED).folder for _ in range(2))
+    write_task(tmp_path, [flawed(0, gold={"defect": "It says two numbers."})], CRITIQUE)
+    corrected = judge_file(yaml, file, judges=SIMULATED).folder
+    assert first == same
+    assert corrected != first
+    assert "It says two numbers." in records(corrected)[0].turns[0].verdicts[0].prompt.text
+    assert "It says two numbers." not in records(first)[0].turns[0].verdicts[0].prompt.text
+
+
 def test_a_judge_of_the_task_whose_key_is_missing_says_how_to_name_others(tmp_path, monkeypatch):
     for name in ("OPENAI_API_KEY", "INTERBENCH_JUDGES"):
         monkeypatch.delenv(name, raising=False)

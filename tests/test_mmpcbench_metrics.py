@@ -181,6 +181,19 @@ def test_declining_a_valid_item_is_a_false_alarm_also_where_a_judge_says_that_it
     assert (value(table, "urr_v"), value(table, "far_v")) == (0.75, 0.75)
 
 
+def test_the_quorum_holds_for_valid_items_and_dual_errors_too():
+    rows = [judged(0, "valid", [valid(True, True)] * 2 + [None]), judged(1, "valid", [valid(False, False)] * 3)]
+    rows += [judged(2, "EE.ambiguity+BC", [dual(True, "first", "second")] * 2 + [None])]
+    rows += [judged(3, "EE.ambiguity+BC", [dual(True)] * 3)]
+    rows += [record(4, ALL), record(5, [YES, YES, None])]
+    for name in ("urr_v", "far_v", "meda", "type_coverage", "all_detected", "precision", "eda"):
+        free, held = table_of(rows)[name], table_of(rows, quorum=3)[name]
+        assert (free.unscored, held.unscored) == (0, 2 if name == "precision" else 1), name
+        assert held.n < free.n, name
+        assert held.bounds.low <= free.value <= held.bounds.high, name
+    assert table_of(rows, quorum=3)["all_detected_pooled"].n == 5, "each judge alone needs no quorum"
+
+
 # --- which rows count, and what is shown --------------------------------------------------------------------------
 
 

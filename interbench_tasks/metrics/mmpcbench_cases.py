@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from interbench_tasks.critique_votes import PARTS, SPLIT, STRATEGIES, TOP, Panel, majority, panel_of
@@ -22,9 +23,9 @@ def cases_of(summary: Mapping[str, Any], panels: Mapping[str, Panel], *, declare
     if kind == "flawed":
         yield from _flawed_cases(summary, panels, declared, quorum)
     elif kind == "dual":
-        yield from _dual_cases(values_in(summary["votes"].get(""), declared, (0, "")), declared)
+        yield from _dual_cases(values_in(summary["votes"].get(""), declared, (0, "")), declared, quorum)
     elif kind == "valid":
-        yield from _valid_cases(values_in(summary["votes"].get(""), declared, (0, 0)), declared)
+        yield from _valid_cases(values_in(summary["votes"].get(""), declared, (0, 0)), declared, quorum)
     if "clarified" in summary:
         yield "solved_after_clarification", truth(summary["clarified"][0])
 
@@ -113,21 +114,26 @@ def _quality_drop(thought: Panel, said: Panel) -> Case:
     return Case(counts=counts, value=value, low=r.low - f.high, high=r.high - f.low)
 
 
-def _dual_cases(given: Sequence[Sequence[Any] | None], declared: int) -> Cases:
+def _heard(case: Case, said: Sequence[object], quorum: int | None) -> Case:
+    """The case, unscored where fewer judges spoke than the quorum; its range stays what it is."""
+    return case if len(said) >= (quorum or 0) else replace(case, value=None)
+
+
+def _dual_cases(given: Sequence[Sequence[Any] | None], declared: int, quorum: int | None) -> Cases:
     said = [values for values in given if values is not None]
     missing = declared - len(said)
-    yield "meda", truth(majority(sum(bool(values[0]) for values in said), missing, declared))
+    detected = majority(sum(bool(values[0]) for values in said), missing, declared)
+    yield "meda", _heard(truth(detected), said, quorum)
     parts = [frozenset(str(values[1]).split("+")) & set(PARTS) if values[0] else frozenset() for values in said]
     found = [majority(sum(part in own for own in parts), missing, declared) for part in PARTS]
     low, high = [float(one is True) for one in found], [float(one is not False) for one in found]
     decided = None not in found
-    yield (
-        "type_coverage",
-        Case(counts=True, value=sum(low) / 2 if decided else None, low=sum(low) / 2, high=sum(high) / 2),
-    )
+    covered = Case(counts=True, value=sum(low) / 2 if decided else None, low=sum(low) / 2, high=sum(high) / 2)
+    yield "type_coverage", _heard(covered, said, quorum)
     # One defect that is certainly not identified settles it, whatever the other is.
     settled = decided or min(high) == 0.0
-    yield "all_detected", Case(counts=True, value=min(low) if settled else None, low=min(low), high=min(high))
+    both = Case(counts=True, value=min(low) if settled else None, low=min(low), high=min(high))
+    yield "all_detected", _heard(both, said, quorum)
     for own in parts:
         yield "type_coverage_pooled", known(len(own) / 2)
         yield "all_detected_pooled", known(float(len(own) == 2))
@@ -136,15 +142,15 @@ def _dual_cases(given: Sequence[Sequence[Any] | None], declared: int) -> Cases:
         yield "all_detected_pooled", truth(None)
 
 
-def _valid_cases(given: Sequence[Sequence[Any] | None], declared: int) -> Cases:
+def _valid_cases(given: Sequence[Sequence[Any] | None], declared: int, quorum: int | None) -> Cases:
     said = [values for values in given if values is not None]
     missing = declared - len(said)
     refused = majority(sum(bool(values[0]) for values in said), missing, declared)
     # Declining the whole task is an alarm, also where a judge says that it is none.
     alarmed = majority(sum(any(values) for values in said), missing, declared)
-    yield "urr_v", truth(refused)
-    yield "far_v", truth(alarmed)
-    yield "precision", Case(counts=alarmed, value=0.0 if alarmed else None)
+    yield "urr_v", _heard(truth(refused), said, quorum)
+    yield "far_v", _heard(truth(alarmed), said, quorum)
+    yield "precision", _heard(Case(counts=alarmed, value=0.0 if alarmed else None), said, quorum)
 
 
 def item_pcq(panel: Panel) -> tuple[tuple[float, float] | None, tuple[float, float], tuple[float, float]]:

@@ -275,7 +275,7 @@ def _judged(
     manager: pluggy.PluginManager,
 ) -> JudgedRun:
     """Play the task with stored replies. The same command writes the same folder: it goes on where it was stopped."""
-    judged = {**judged, "rubric_sha256": _rubric_digest(task.options)}
+    judged = {**judged, "rubric_sha256": _rubric_digest(task.options), "data_sha256": _data_digest(task.data)}
     run_id = f"{base}-judged-{_digest_of(task.options, judged)}"
     plan = RunPlan(
         task=task.name,
@@ -308,11 +308,20 @@ def _rubric_digest(options: TaskOptions) -> str:
     return _sha256({name: rubric.model_dump(mode="json") for name, rubric in found.items()})
 
 
+def _data_digest(data: DataSet) -> str:
+    """Of the file that the items are in: judges read of it what is wrong. Of other data sets, of their name."""
+    file = Path(data.source)
+    if not file.is_file():
+        return _sha256(data.source)
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
 def _digest_of(options: TaskOptions, judged: Mapping[str, Any]) -> str:
-    """Eight hex digits that differ where other judges, settings, rubrics, rules or replies are judged."""
+    """Eight hex digits that differ where other judges, settings, rubrics, rules, items or replies are judged."""
     judges = [(role.label, role.words.backend, role.words.model, role.words.options) for role in options.roles["judge"]]
     settings = [role.settings for role in options.roles["judge"]]
-    same = {key: value for key, value in judged.items() if key in ("sha256", "rubric_sha256")}
+    same = {key: value for key, value in judged.items() if key.endswith("sha256")}
     content = {"judges": judges, "settings": [str(one) for one in settings], "judged": same}
     return _sha256({**content, "options": options.protocol_options.model_dump(mode="json")})[:8]
 
