@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.config import TaskOptions, task_options_from
@@ -16,6 +16,7 @@ from interbench_tasks.rows import load_rows
 from interbench_tasks.runs.folder import read_records
 from interbench_tasks.runs.plan import RunPlan
 from interbench_tasks.runs.play import PlayedRun, play_run
+from interbench_tasks.task_roles import Role
 
 MANAGER = build_plugin_manager()
 OFFERS = offers_from(MANAGER)
@@ -54,6 +55,10 @@ def write_rows(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     return path
 
 
+def no_harness(role: Role) -> NoReturn:
+    raise AssertionError(f"{role.named_in}: no role is played by a model of the harness")
+
+
 def played(
     folder: Path, rows: Sequence[Mapping[str, Any]], receiver: Backend, **block: Any
 ) -> tuple[list[EpisodeRecord], PlayedRun]:
@@ -68,7 +73,7 @@ def played(
         run_id="r",
         folder=folder / "run",
     )
-    run = play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=lambda role: None)
+    run = play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=no_harness)
     return list(read_records(plan.folder)), run
 
 

@@ -775,7 +775,7 @@ def test_every_backend_that_the_readme_names_can_be_made_with_just_its_key(monke
     for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, "key-of-a-test")
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"(?:model|INTERBENCH_PROVIDER)=((?:openai|anthropic):\S+)", text)
+    named = re.findall(r"(?:model|INTERBENCH_PROVIDER)=((?:openai|anthropic):[^.\s]\S*)", text)
     each = [role_words_from(words) for several in named for words in several_role_words(several.rstrip("`."))]
     options = [{key: value for key, value in words.options.items() if key != "name"} for words in each]
     made = [interbench_backends()[w.backend](w.model, **own) for w, own in zip(each, options, strict=True)]

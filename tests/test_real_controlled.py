@@ -78,7 +78,7 @@ class Servers:
                 f"openai:provider-2@{self.openai.url},name=weak,max_concurrency=16,"
                 f"anthropic:claude-planted@{self.anthropic.url},max_concurrency=16"
             ),
-            ANTHROPIC_API_KEY="planted",
+            ANTHROPIC_API_KEY="key-of-a-test",
             **environment,
         ).check()
 
