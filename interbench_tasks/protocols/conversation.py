@@ -19,8 +19,8 @@ from interbench_tasks.protocols.conversation_history import History, PlayedHisto
 from interbench_tasks.protocols.conversation_judging import PanelJudge
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.protocols.conversation_questions import Answered, Asking
+from interbench_tasks.protocols.records_of import begun_record, models_of
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, RoleName, Turn
-from interbench_tasks.task_roles import role_key
 
 SHARED = ""
 """Branch of the conversation that all arms share which do not need one of their own."""
@@ -231,25 +231,11 @@ def _finished(episode: Episode, roles: Roles, turns: Sequence[Turn], ends: Seque
     """The record; it failed where no question at all has an answer."""
     answered = any(turn.question is not None and turn.reply.usable for turn in turns)
     failures = [turn.reply.error for turn in turns if not turn.reply.usable] + [end.error for end in ends]
-    models = {"receiver": roles.receiver.name}
-    models |= {role_key("judge", label): client.name for label, client in roles.judges.items()}
-    models |= {"notetaker": roles.notetaker.name} if roles.notetaker is not None else {}
-    return EpisodeRecord(
-        task="",
-        protocol="conversation",
-        episode_id=episode.id,
-        doc_id=episode.doc_id,
-        repeat=episode.repeat,
-        category=episode.category,
-        cluster=episode.cluster,
-        target=episode.target,
-        options=episode.options,
-        questions=episode.questions,
-        system=episode.system,
+    return replace(
+        begun_record(episode, "conversation", models_of(roles, "judge", "notetaker")),
         turns=tuple(turns),
         ends=tuple(ends),
         status="finished" if answered else "failed",
         stop_reason="played" if answered else (ends[0].reason if ends else "reply_failed"),
         error=None if answered else next((one for one in failures if one), None),
-        models=models,
     )

@@ -15,11 +15,11 @@ from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.prompts import render
 from interbench_tasks.protocols.critique_judging import CritiqueJudges, said_nothing
+from interbench_tasks.protocols.records_of import begun_record, models_of
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Message, Reply, RoleName, Turn, Verdict, history
 from interbench_tasks.redaction import redact
-from interbench_tasks.task_roles import role_key
 
 Style = Literal["original", "formal", "concise"]
 CLARIFICATION = "clarification"
@@ -189,24 +189,12 @@ def _record(episode: Episode, roles: Roles, played: Sequence[_Played]) -> Episod
     """The record; it failed where the item itself has no reply."""
     first = played[0]
     failed = not first.turn.reply.usable
-    models = {"receiver": roles.receiver.name}
-    models |= {role_key("judge", label): client.name for label, client in roles.judges.items()}
-    return EpisodeRecord(
-        task="",
-        protocol="critique",
-        episode_id=episode.id,
-        doc_id=episode.doc_id,
-        repeat=episode.repeat,
-        category=episode.category,
-        cluster=episode.cluster,
-        target=episode.target,
+    return replace(
+        begun_record(episode, "critique", models_of(roles, "judge")),
         options={},
-        questions=episode.questions,
-        system=episode.system,
         turns=tuple(one.turn for one in played),
         ends=tuple(one.end for one in played if one.end is not None),
         status="failed" if failed else "finished",
         stop_reason="reply_failed" if failed else "played",
         error=first.turn.reply.error if failed else None,
-        models=models,
     )

@@ -22,6 +22,7 @@ from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged,
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
 from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
+from interbench_tasks.protocols.records_of import begun_record, models_of
 from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import (
     RECORDED,
@@ -266,23 +267,8 @@ def _opening(episode: Episode) -> tuple[Message, ...]:
 
 
 def _record(episode: Episode, roles: Roles, first: Turn) -> EpisodeRecord:
-    providers = {role_key("provider", label): client.name for label, client in roles.providers.items()}
-    taker = roles.notetaker
-    notetaker = {"notetaker": taker.name} if taker is not None else {}
-    return EpisodeRecord(
-        task="",
-        protocol="feedback_loop",
-        episode_id=episode.id,
-        doc_id=episode.doc_id,
-        repeat=episode.repeat,
-        category=episode.category,
-        cluster=episode.cluster,
-        target=episode.target,
-        options=episode.options,
-        system=episode.system,
-        turns=(first,),
-        models={"receiver": roles.receiver.name, **providers, **notetaker},
-    )
+    models = models_of(roles, "provider", "notetaker")
+    return replace(begun_record(episode, "feedback_loop", models), turns=(first,))
 
 
 def _label(turn: Turn) -> str:
