@@ -44,6 +44,7 @@ from interbench_tasks.records import (
     Verdict,
     history,
 )
+from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ __all__ = [
     "Backend",
     "BranchEnd",
     "Call",
+    "Chart",
     "Episode",
     "EpisodeProtocol",
     "EpisodeRecord",
@@ -73,8 +75,11 @@ __all__ = [
     "ProtocolFactory",
     "Provider",
     "Reply",
+    "ReportRun",
+    "ReportTable",
     "RoleClient",
     "Roles",
+    "Section",
     "Turn",
     "TwoPassMetrics",
     "TwoPassProtocol",

@@ -27,6 +27,7 @@ from interbench_tasks.records import (
     Turn,
     Verdict,
 )
+from interbench_tasks.report_parts import ReportRun, Section
 
 PROJECT = "interbench"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -455,6 +456,18 @@ def interbench_metrics() -> Mapping[str, Callable[..., MetricSet]]:  # type: ign
 
 
 @hookspec
+def interbench_report_sections() -> Mapping[str, Callable[[Sequence[ReportRun]], Section | None]]:  # type: ignore[empty-body]
+    """Offer sections of the report; each is a pure function of the runs that the report is of.
+
+    Called: once a report.
+    Returns: {name: function}; the function gives None where it has nothing to say of these runs.
+    Several plugins: the mappings are merged, ours first; a name offered twice is a PluginNameClash. A section that
+        raises is named in the report, and the others are shown.
+    Since: 0.1
+    """
+
+
+@hookspec
 def interbench_episode_finished(record: EpisodeRecord) -> None:
     """Watch episodes end.
 
@@ -475,5 +488,6 @@ OFFERS = (
     "interbench_verifiers",
     "interbench_panel_rules",
     "interbench_metrics",
+    "interbench_report_sections",
 )
 """The offer hooks."""

@@ -66,6 +66,7 @@ class Offers:
     verifiers: Mapping[str, Callable[..., Any]]
     panel_rules: Mapping[str, Callable[..., Any]]
     metrics: Mapping[str, Callable[..., Any]]
+    report_sections: Mapping[str, Callable[..., Any]]
 
 
 def offers_from(manager: pluggy.PluginManager) -> Offers:

@@ -17,6 +17,7 @@ from interbench_tasks.errors import InterbenchError, PluginError, PluginNameClas
 from interbench_tasks.hookspecs import hookimpl
 from interbench_tasks.plugin_manager import ENTRY_POINT_GROUP, build_plugin_manager, offers_from
 from interbench_tasks.records import EpisodeRecord
+from interbench_tasks.report_parts import ReportRun, Section
 
 HERE = Path(__file__).read_text(encoding="utf-8")
 HOOKS = [
@@ -176,6 +177,15 @@ def test_interbench_metrics__gives_factories_that_take_the_protocols_options(pm)
 
     pm.register(plugin("interbench_metrics", {"quiz": Metrics}), name="quiz")
     assert offers_from(pm).metrics["quiz"]("options").options == "options"
+
+
+def test_interbench_report_sections__gives_functions_of_the_runs(pm):
+    def odd(runs):
+        return Section(title="Odd", parts=tuple(run.name for run in runs))
+
+    pm.register(plugin("interbench_report_sections", {"odd": odd}), name="odd")
+    run = ReportRun(name="mine", folder=Path("runs"), task="quiz", protocol="quiz", manifest={}, metrics={})
+    assert offers_from(pm).report_sections["odd"]([run]).parts == ("mine",)
 
 
 def make_record(episode_id: str = "item-1") -> EpisodeRecord:

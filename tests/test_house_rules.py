@@ -40,6 +40,7 @@ FLOW = [
     "abilities",
     "flaws",
     "families",
+    "report_parts",
     "hookspecs",
     "memories",
     "judging_parse",

