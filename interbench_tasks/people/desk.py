@@ -134,6 +134,16 @@ class Desk:
                     taken[item] = answers
         return taken
 
+    def ready(self, *, grace_s: float = 0.0) -> list[str]:
+        """Items that `take` would take now for the first time, of all runs."""
+        with self._file.look() as db:
+            rows = db.execute(
+                "SELECT i.id FROM item i JOIN submission s ON s.item = i.id AND s.undone_at IS NULL "
+                "WHERE i.taken_at IS NULL GROUP BY i.id HAVING count(*) >= i.needs AND max(s.at) <= ? ORDER BY i.place",
+                (self._clock() - grace_s,),
+            ).fetchall()
+        return [item for (item,) in rows]
+
     def _ready(self, item: str, latest: float) -> tuple[Submission, ...] | None:
         with self._file.look() as db:
             row = db.execute("SELECT needs, taken_at FROM item WHERE id = ?", (item,)).fetchone()
