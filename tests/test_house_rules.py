@@ -89,6 +89,7 @@ FLOW = [
     "offers",
     "runs",
     "report",
+    "people_page",
     "estimating",
     "harness",
     "doctor",
@@ -98,6 +99,7 @@ FLOW = [
     "cli_run",
     "cli_judge",
     "cli_convert",
+    "cli_people",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
