@@ -33,7 +33,7 @@ def payload(name: str, **changes) -> dict:
         "question": "Which shape comes next in the row?",
         "options": {"A": "a circle", "B": "a star", "C": "a square", "D": "none of these"},
         "target": "B",
-        "pictures": ["picture-1"],
+        "pictures": ["picture1"],
         "rounds": [{"told": "", "reply": "The shapes alternate, so it must be a circle.\n\nAnswer: A"}],
         **changes,
     }
@@ -44,4 +44,4 @@ def lay(desk: Desk, *names: str, needs: int = 1, run: str = "", **changes) -> No
     items = [
         NewItem(id=name, kind="feedback", payload=payload(name, **changes), needs=needs, run=run) for name in names
     ]
-    desk.put(items, {"picture-1": StoredPicture(mime="image/png", data=png())})
+    desk.put(items, {"picture1": StoredPicture(mime="image/png", data=png())})

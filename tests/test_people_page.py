@@ -70,7 +70,7 @@ def browser(page: Page, door: Door, annotator: str | None = "simulated-1") -> Br
 
 def test_without_a_link_nobody_comes_in(page):
     one = Browser(page)
-    for path in ("/", "/next", "/queue", "/item/a", "/picture/picture-1", "/status", "/enter", "/enter?token=guess"):
+    for path in ("/", "/next", "/queue", "/item/a", "/picture/picture1", "/status", "/enter", "/enter?token=guess"):
         answer = one.get(path)
         assert (answer.status_code, "interbench serve" in answer.text) == (403, True), path
     assert one.client.post("/item/a", data={"action": "send"}).status_code == 403
@@ -127,7 +127,7 @@ def test_a_form_of_another_page_is_refused_and_its_words_are_shown(page, door, d
 def test_browsers_are_told_to_trust_nothing_but_this_page(page, door, desk):
     lay(desk, "a")
     one = browser(page, door)
-    for path in ("/item/a", "/picture/picture-1", "/static/page.js", "/nowhere", "/status", "/queue"):
+    for path in ("/item/a", "/picture/picture1", "/static/page.js", "/nowhere", "/status", "/queue"):
         headers = one.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -201,7 +201,7 @@ def test_html_in_a_reply_is_shown_as_text(page, door, desk):
 def test_pictures_come_from_the_desk_and_nothing_else_does(page, door, desk):
     lay(desk, "a")
     one = browser(page, door)
-    answer = one.get("/picture/picture-1")
+    answer = one.get("/picture/picture1")
     assert (answer.content, answer.headers["content-type"]) == (png(), "image/png")
     assert one.get("/picture/other").status_code == 404
     from interbench_tasks.people.desk import StoredPicture
