@@ -187,10 +187,12 @@ class Desk:
             (yours,) = db.execute(
                 "SELECT count(*) FROM submission WHERE annotator = ? AND undone_at IS NULL", (annotator,)
             ).fetchone()
-            (runs,) = db.execute(
-                "SELECT count(*) FROM run WHERE ended_at IS NULL AND seen_at > ?", (now - RUN_ALIVE_S,)
+            runs, known = db.execute(
+                "SELECT coalesce(sum(ended_at IS NULL AND seen_at > ?), 0), count(*) FROM run", (now - RUN_ALIVE_S,)
             ).fetchone()
-        return Counts(waiting=waiting, for_you=for_you, with_others=with_others, yours=yours, runs=runs)
+        return Counts(
+            waiting=waiting, for_you=for_you, with_others=with_others, yours=yours, runs=runs, runs_known=known
+        )
 
     def next_for(self, annotator: str) -> str | None:
         """The item that this annotator should do next: one begun already, else the oldest that nobody works on.

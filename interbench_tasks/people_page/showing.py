@@ -80,8 +80,8 @@ def why_not_yours(standing: Standing) -> str:
 
 def run_note(counts: Counts, standing: Standing | None = None) -> str:
     """What people should know of the run; '' where all is as usual."""
-    gone = counts.runs == 0 if standing is None else not standing.item.wanted
-    if gone and (standing is None or standing.item.run):
+    gone = counts.runs_known > 0 and counts.runs == 0 if standing is None else not standing.item.wanted
+    if gone:
         return (
             "The run that asks this is not there at the moment. What you hand in is kept, and the run takes it when it "
             "is started again with the same command."
