@@ -23,6 +23,7 @@ from interbench_tasks.hookspecs import (
     TwoPassMetrics,
     TwoPassProtocol,
     Verifier,
+    WeightedMetrics,
     hookimpl,
 )
 from interbench_tasks.prompts import render
@@ -86,6 +87,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verifier",
+    "WeightedMetrics",
     "history",
     "hookimpl",
     "render",

@@ -374,6 +374,24 @@ class TwoPassMetrics(Protocol):
         ...
 
 
+@runtime_checkable
+class WeightedMetrics(Protocol):
+    """A metric set in which an episode weighs as much as what it counts: its questions, its pictures, its detections.
+
+    A metric that `parts` tells of is sum(value) / sum(weight) over the episodes of a run, and a composite is the
+    unweighted mean of such metrics. Runs are then compared, and resampled, by these sums, so that what is compared is
+    what the runs report. Metrics that neither method names are means of `MetricSet.contributions`, as without it.
+    """
+
+    def parts(self, summary: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:
+        """Metric -> (sum of the values, weight > 0), for each metric that this episode is counted in; pure."""
+        ...
+
+    def composites(self) -> Mapping[str, Sequence[str]]:
+        """Metric -> the metrics of `parts` whose unweighted mean it is; undefined where one of them is."""
+        ...
+
+
 HookKind = Literal["offer", "watch"]
 
 
