@@ -41,6 +41,7 @@ FLOW = [
     "flaws",
     "families",
     "report_parts",
+    "metric_sets",
     "hookspecs",
     "memories",
     "judging_parse",
