@@ -52,6 +52,7 @@ FLOW = [
     "usage",
     "budget",
     "generation",
+    "sweeps",
     "task_roles",
     "yaml_files",
     "config_checks",
