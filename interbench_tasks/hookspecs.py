@@ -491,13 +491,7 @@ def interbench_episode_finished(record: EpisodeRecord) -> None:
 
 
 OFFERS = (
-    "interbench_backends",
-    "interbench_protocols",
-    "interbench_feedback_providers",
-    "interbench_memories",
-    "interbench_verifiers",
-    "interbench_panel_rules",
-    "interbench_metrics",
-    "interbench_report_sections",
+    *("interbench_backends", "interbench_protocols", "interbench_feedback_providers", "interbench_memories"),
+    *("interbench_verifiers", "interbench_panel_rules", "interbench_metrics", "interbench_report_sections"),
 )
 """The offer hooks."""
