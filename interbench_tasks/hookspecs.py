@@ -54,7 +54,11 @@ class Call:
 
 @runtime_checkable
 class Backend(Protocol):
-    """What answers for a role. One instance serves many episodes at once and keeps nothing of any."""
+    """What answers for a role. One instance serves many episodes at once and keeps nothing of any.
+
+    A method that is called where it is there: `check_options(settings, changes)`, which refuses what of a sweep's
+    variant would not reach the model (BackendError); without it the backend can play no sweep.
+    """
 
     name: str
     """As shown in results, e.g. `openai:gpt-4o-2024-08-06`; a simulated one has `simulated` in it."""
@@ -237,6 +241,11 @@ class Roles(Protocol):
     @property
     def receiver(self) -> RoleClient:
         """The model under test."""
+        ...
+
+    @property
+    def variants(self) -> Mapping[str, RoleClient]:
+        """Label -> the model under test with the options of one variant of the task's sweep; empty without one."""
         ...
 
     @property
@@ -451,13 +460,7 @@ def interbench_episode_finished(record: EpisodeRecord) -> None:
 
 
 OFFERS = (
-    "interbench_backends",
-    "interbench_protocols",
-    "interbench_feedback_providers",
-    "interbench_memories",
-    "interbench_verifiers",
-    "interbench_panel_rules",
-    "interbench_metrics",
-    "interbench_report_sections",
+    *("interbench_backends", "interbench_protocols", "interbench_feedback_providers", "interbench_memories"),
+    *("interbench_verifiers", "interbench_panel_rules", "interbench_metrics", "interbench_report_sections"),
 )
 """The offer hooks."""

@@ -11,8 +11,9 @@ from interbench_tasks.records import EpisodeRecord
 class MetricSet(Protocol):
     """Metrics as pure functions of summaries.
 
-    An attribute that is read where it is there: `bare`, the headline metrics that stand in the harness's table by their
-    value alone, without rows for their interval, n and unscored count.
+    Attributes that are read where they are there: `bare`, the headline metrics that stand in the harness's table by
+    their value alone, without rows for their interval, n and unscored count; `composed`, metric -> how it comes from
+    the means of others (`metrics.composed`), so that a ranking does not take it for a mean over episodes.
     """
 
     def summary(self, record: EpisodeRecord) -> Mapping[str, Any]:

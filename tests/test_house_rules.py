@@ -53,6 +53,7 @@ FLOW = [
     "usage",
     "budget",
     "generation",
+    "sweeps",
     "task_roles",
     "yaml_files",
     "config_checks",

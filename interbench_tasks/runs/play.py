@@ -27,9 +27,10 @@ from interbench_tasks.records import Episode, EpisodeRecord, RoleName
 from interbench_tasks.runs.episodes import Episodes
 from interbench_tasks.runs.folder import MANIFEST, RunFolder
 from interbench_tasks.runs.keeper import Keeper
-from interbench_tasks.runs.manifest import manifest_from
+from interbench_tasks.runs.manifest import manifest_from, settings_as_json
 from interbench_tasks.runs.plan import Key, RunPlan
 from interbench_tasks.runs.usage_file import usage_from, write_usage
+from interbench_tasks.runs.variants import refuse_options_without_effect, variant_settings
 from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from, role_key
 from interbench_tasks.usage import NOTHING, Meter, RoleUsage, Spent
 
@@ -60,6 +61,7 @@ class PlayedRun:
 @dataclass(frozen=True, slots=True)
 class _Roles:
     receiver: RoleClient
+    variants: Mapping[str, RoleClient]
     providers: Mapping[str, RoleClient]
     judges: Mapping[str, RoleClient]
     notetaker: RoleClient | None
@@ -104,14 +106,16 @@ def play_run(
         harness_model: makes a role whose backend is `harness`.
         reported: wraps a backend that accounts to nobody else, so that its usage is counted.
 
-    Raises: BudgetError where money is limited and a model has no known price; RunFolderError for a disk that cannot be
-        written; KeyboardInterrupt after Ctrl-C; finished episodes are kept in both cases.
+    Raises: BackendError where a sweep has an option that the receiver does not take; BudgetError where money is limited
+        and a model has no known price; RunFolderError for a disk that cannot be written; KeyboardInterrupt after
+        Ctrl-C; finished episodes are kept in both cases.
     """
     with contextlib.ExitStack() as ending:  # each of its steps is done, whatever becomes of the others
         ledger = ending.enter_context(_open_ledger(plan.rank))
         budget = _budget(plan)
         plan = _within(plan, budget)
         engine = _engine(plan, ledger, budget)
+        refuse_options_without_effect(receiver, plan.options)
         models = {"receiver": receiver} | _models_of_roles(plan.options, offers, harness_model)
         backends = {
             key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
@@ -239,6 +243,7 @@ def _script(
 ) -> Callable[[Episode], Awaitable[EpisodeRecord]]:
     """What the engine awaits for each episode: the protocol's script with this episode's roles."""
     options = plan.options
+    variants = variant_settings(options)
 
     async def play(episode: Episode) -> EpisodeRecord:
         started = time.time()
@@ -251,6 +256,10 @@ def _script(
 
         roles = _Roles(
             receiver=engine.client(backends["receiver"], "receiver", options.receiver_settings, episode),
+            variants={
+                label: engine.client(backends["receiver"], "receiver", settings, episode)
+                for label, settings in variants.items()
+            },
             providers=clients("provider"),
             judges=clients("judge"),
             notetaker=next(iter(clients("notetaker").values()), None),
@@ -322,4 +331,6 @@ def _manifest(plan: RunPlan, backends: Mapping[str, Backend], *, two_passes: boo
         run_id=plan.run_id,
     )
     judged = {"judged": dict(plan.judged)} if plan.judged else {}
+    swept = {label: settings_as_json(own) for label, own in variant_settings(plan.options).items()}
+    judged |= {"variants": swept} if swept else {}
     return manifest | judged | ({"second_pass": {"n_episodes": None}} if two_passes else {})
