@@ -88,6 +88,9 @@ CONTEXT_OVERFLOW = "context_overflow"
 """`finish_reason` of a failed reply, and end of its branch, where the conversation does not fit the model."""
 RECORDED = "recorded"
 """Model name, and in conversations `finish_reason`, of a reply that came with the data set."""
+MARKED_RIGHT = "marked_right"
+"""`finish_reason` of a provider's empty reply where a person marks the receiver's reply as right instead of writing
+feedback, and the end of its branch."""
 UNKNOWN_USAGE = Usage(calls=1, input_tokens=None, output_tokens=None, reasoning_tokens=None)
 
 
