@@ -4,6 +4,7 @@ The names in `__all__` are what a plugin may import; anything else can change wi
 """
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.hookspecs import (
     Backend,
     Call,
@@ -60,6 +61,7 @@ __all__ = [
     "Extraction",
     "Feedback",
     "FeedbackProvider",
+    "FeedbackRound",
     "GenerationSettings",
     "InterbenchError",
     "Judgement",

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import pluggy
 from pydantic import BaseModel
 
+from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.metric_sets import MetricSet as MetricSet
 from interbench_tasks.metric_sets import TwoPassMetrics as TwoPassMetrics
 from interbench_tasks.metric_sets import WeightedMetrics as WeightedMetrics
@@ -42,7 +43,7 @@ class Call:
     """One request to a backend."""
 
     messages: tuple[Message, ...]
-    """System (optional), then user and assistant alternating; the last one is the user's."""
+    """System (optional), then user and assistant alternating; the last is the user's, or what is asked of a person."""
     settings: GenerationSettings
     role: RoleName
     purpose: Purpose
@@ -107,8 +108,13 @@ class Provider(Protocol):
         """What was written for another episode, without its first sentence; None unless the plugin `borrows`."""
         ...
 
+    @property
+    def round(self) -> FeedbackRound:
+        """Which round's feedback is wanted, and of whom."""
+        ...
+
     async def reply(self, messages: Sequence[Message]) -> Reply:
-        """Ask the provider's model."""
+        """Ask the provider's model. A person who says that the reply is right gives no text; the branch then ends."""
         ...
 
 
@@ -117,7 +123,8 @@ class FeedbackProvider(Protocol):
 
     Class attributes that are read where they are there: `prompt_variables`, the prompts that a YAML may replace and
     what each may name; `uses_provider`, False where no model of the role provider is asked, so that several providers
-    share the branch (default True); `borrows`, the arm whose feedback for another episode it wants to be given.
+    share the branch (default True); `borrows`, the arm whose feedback for another episode it wants to be given;
+    `levels`, how many kinds of feedback it has, one a round; a task may take their texts from its data set.
     """
 
     async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:

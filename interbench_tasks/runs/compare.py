@@ -37,6 +37,8 @@ from interbench_tasks.runs.comparable import (
 from interbench_tasks.runs.score import ScoredRun
 from interbench_tasks.runs.weighted import Scale, WeightedValues, left_out, unpaired_parts, weighted_pairs
 
+BY_ROUND = (".round", ".within")
+"""In the names of metrics that are there once a round; they are compared where they are asked for."""
 DEFAULT_METRICS = ("accuracy", "accuracy_after.*", "correction_rate.*")
 """What is compared where no metric is named, but for single rounds; where runs have none of these, their headlines."""
 MOST_ALL_PAIRS = 4
@@ -234,7 +236,9 @@ def _wanted(tables: Mapping[str, Mapping[str, Estimate]], patterns: Sequence[str
             raise InterbenchError(f"--metric {pattern}: fits no metric of these runs; there are: {', '.join(known)}")
     if patterns:
         return tuple(metric for metric in known if _fits(metric, patterns))
-    usual = tuple(metric for metric in known if _fits(metric, DEFAULT_METRICS) and ".round" not in metric)
+    usual = tuple(
+        metric for metric in known if _fits(metric, DEFAULT_METRICS) and not any(part in metric for part in BY_ROUND)
+    )
     return usual or tuple(run.metric_set.headline(known))
 
 
