@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from interbench_tasks.backends.anthropic import AnthropicBackend
+from interbench_tasks.backends.human import HumanBackend
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
@@ -18,8 +19,13 @@ from interbench_tasks.protocols.feedback_loop import FeedbackLoop
 
 @hookimpl
 def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
-    """OpenAI-compatible servers, Anthropic's API, and the simulation."""
-    return {"anthropic": AnthropicBackend, "openai": OpenAIBackend, "simulated": SimulatedBackend}
+    """OpenAI-compatible servers, Anthropic's API, people, and the simulation."""
+    return {
+        "anthropic": AnthropicBackend,
+        "human": HumanBackend,
+        "openai": OpenAIBackend,
+        "simulated": SimulatedBackend,
+    }
 
 
 @hookimpl

@@ -15,6 +15,7 @@ KNOWN_VARIABLES = {
     "INTERBENCH_DATA": "JSONL or parquet file that the *_local tasks read",
     "INTERBENCH_RUNS": "folder for run folders where the harness got no --output_path",
     "INTERBENCH_LEDGER": "folder of the ledger, or 'off'",
+    "INTERBENCH_PEOPLE": "file (or folder) of the desk between a run and people, where not below the output path",
     "INTERBENCH_PRICES": "file with prices of models, in USD per million tokens",
     "INTERBENCH_MAX_COST": "USD that a command may cost; no new episode starts after that",
     "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
@@ -59,6 +60,12 @@ def ledger_folder() -> Path | None:
     if chosen is not None and chosen.lower() == "off":
         return None
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_data_dir("interbench")) / "ledger"
+
+
+def people_desk() -> Path | None:
+    """Where the desk between a run and people lies: INTERBENCH_PEOPLE; None where that is left to the run."""
+    chosen = variable("INTERBENCH_PEOPLE")
+    return Path(chosen).expanduser() if chosen else None
 
 
 def prices_file() -> str | None:

@@ -73,6 +73,7 @@ FLOW = [
     "locomo",
     "iseval",
     "task_files",
+    "people",
     "backends",
     "ledger_rows",
     "ledger_file",

@@ -121,6 +121,7 @@ def play_run(
             key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
         }
         _add_roles(budget, plan, models, backends)
+        _let_people_know(plan, models)
         folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
         protocol: EpisodeProtocol = offers.protocols[plan.options.common.protocol](
             plan.options.protocol_options, parts_from(plan.options, offers)
@@ -141,6 +142,14 @@ def play_run(
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
     return _played(plan, report, keeper, episodes, ledger, budget)
+
+
+def _let_people_know(plan: RunPlan, models: Mapping[str, Backend | BatchedModel]) -> None:
+    """Open the desk of backends that people answer for."""
+    for key, model in models.items():
+        begin = getattr(model, "begin_run", None)
+        if begin is not None:
+            begin(place=plan.people, task=plan.task, run=f"{plan.run_id}/{plan.task}/{key}/{plan.rank}")
 
 
 def _keeper(
