@@ -69,6 +69,7 @@ FLOW = [
     "locomo",
     "iseval",
     "task_files",
+    "people",
     "backends",
     "ledger_rows",
     "ledger_file",
