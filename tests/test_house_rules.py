@@ -101,6 +101,7 @@ FLOW = [
     "cli_ledger",
     "cli_run",
     "cli_judge",
+    "cli_report",
     "cli_convert",
     "cli",
 ]

@@ -28,6 +28,7 @@ from interbench_tasks.runs.episodes import Episodes
 from interbench_tasks.runs.folder import MANIFEST, RunFolder
 from interbench_tasks.runs.keeper import Keeper
 from interbench_tasks.runs.manifest import manifest_from, settings_as_json
+from interbench_tasks.runs.pictures import PictureKeeper, pictures_of
 from interbench_tasks.runs.plan import Key, RunPlan
 from interbench_tasks.runs.usage_file import usage_from, write_usage
 from interbench_tasks.runs.variants import refuse_options_without_effect, variant_settings
@@ -56,6 +57,8 @@ class PlayedRun:
     """The same, as limits are held against it."""
     watcher_errors: tuple[str, ...] = ()
     ledger_warnings: tuple[str, ...] = ()
+    picture_warnings: tuple[str, ...] = ()
+    """Why pictures are not kept for reports, where some are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ def play_run(
             plan.options.protocol_options, parts_from(plan.options, offers)
         )
         keeper = _keeper(plan, folder, protocol, manager, offers)
+        pictures = ending.enter_context(PictureKeeper(plan.folder, wanted=settings.thumbnails_wanted()))
         episodes = Episodes(plan, protocol, engine, keeper)
         manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False)) | _histories(protocol)
         if plan.rank == 0:
@@ -135,13 +139,13 @@ def play_run(
         ending.callback(folder.finish)
         report = engine.run(
             episodes,
-            _script(plan, engine, backends, episodes),
+            _script(plan, engine, backends, episodes, pictures),
             on_record=_both(keeper.keep, budget.episode_ended),
             failed=episodes.failed,
         )
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
-    return _played(plan, report, keeper, episodes, ledger, budget)
+    return replace(_played(plan, report, keeper, episodes, ledger, budget), picture_warnings=pictures.warnings)
 
 
 def _let_people_know(plan: RunPlan, models: Mapping[str, Backend | BatchedModel]) -> None:
@@ -248,7 +252,7 @@ def _models_of_roles(
 
 
 def _script(
-    plan: RunPlan, engine: Engine, backends: Mapping[str, Backend], episodes: Episodes
+    plan: RunPlan, engine: Engine, backends: Mapping[str, Backend], episodes: Episodes, pictures: PictureKeeper
 ) -> Callable[[Episode], Awaitable[EpisodeRecord]]:
     """What the engine awaits for each episode: the protocol's script with this episode's roles."""
     options = plan.options
@@ -276,10 +280,11 @@ def _script(
         try:
             record = await episodes.play(episode, roles)
         finally:
-            for message in (episode.question, *[turn.user for turn in episode.script]):
-                for picture in message.pictures:
-                    if isinstance(picture, Picture):
-                        picture.release()
+            shown = pictures_of(episode)
+            pictures.keep(shown)
+            for picture in shown:
+                if isinstance(picture, Picture):
+                    picture.release()
         run = {"started_at": started, "wall_s": time.time() - started, **record.run}
         return replace(record, task=plan.task, run=run)
 
