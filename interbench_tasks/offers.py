@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.backends.anthropic import AnthropicBackend
@@ -15,6 +15,7 @@ from interbench_tasks.metrics.mmpcbench import CritiqueMetrics
 from interbench_tasks.protocols.conversation import Conversation
 from interbench_tasks.protocols.critique import Critique
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
+from interbench_tasks.report_parts import ReportRun, Section
 
 
 @hookimpl
@@ -50,6 +51,36 @@ def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own optio
     from interbench_tasks.metrics.mmrc import ConversationMetrics  # reads replies, with as many patterns
 
     return ConversationMetrics(options)
+
+
+@hookimpl
+def interbench_report_sections() -> Mapping[str, Callable[[Sequence[ReportRun]], Section | None]]:
+    """Charts of the three benchmarks, and of judges; loaded when a report is made, because they draw."""
+    return {"interfeedback": _interfeedback, "mmrc": _mmrc_charts, "mmpcbench": _mmpcbench, "judges": _judges}
+
+
+def _interfeedback(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_interfeedback import interfeedback_section
+
+    return interfeedback_section(runs)
+
+
+def _mmrc_charts(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_mmrc import mmrc_section
+
+    return mmrc_section(runs)
+
+
+def _mmpcbench(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_mmpcbench import mmpcbench_section
+
+    return mmpcbench_section(runs)
+
+
+def _judges(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_agreement import agreement_section
+
+    return agreement_section(runs)
 
 
 def _choice() -> Verifier:

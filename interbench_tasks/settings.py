@@ -21,6 +21,8 @@ KNOWN_VARIABLES = {
     "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
     "INTERBENCH_MAX_CALLS": "requests that a command may make, failed attempts included",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
+    "INTERBENCH_THUMBNAILS": "'off': no small pictures are kept in the run folder for reports",
+    "INTERBENCH_REPORT": "'off': no report.html is written at the end of a run",
     "INTERBENCH_STATUS": "file in which a run notes what becomes of it; set by `interbench run`",
     "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
     "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
@@ -81,6 +83,16 @@ def limit_variable(limit: str) -> str:
 def progress_wanted() -> bool:
     """False where INTERBENCH_PROGRESS is `off`."""
     return (variable("INTERBENCH_PROGRESS") or "").lower() != "off"
+
+
+def thumbnails_wanted() -> bool:
+    """False where INTERBENCH_THUMBNAILS is `off`."""
+    return (variable("INTERBENCH_THUMBNAILS") or "").lower() != "off"
+
+
+def report_wanted() -> bool:
+    """False where INTERBENCH_REPORT is `off`."""
+    return (variable("INTERBENCH_REPORT") or "").lower() != "off"
 
 
 def rank_and_world_size() -> tuple[int, int]:

@@ -158,7 +158,7 @@ def _labelled(roles: Sequence[Role], problems: list[Problem]) -> tuple[Role, ...
         if not re.fullmatch(r"[\w.\-]+", role.label):
             message = f": name = {role.label!r} may hold letters, digits, _ . and - only"
             problems.append(Problem(key=role.named_in, message=message))
-        elif re.search(r"\.(?:n|unscored|ci95_low|ci95_high|round\d*)(?:\.|$)", role.label):
+        elif re.search(r"\.(?:n|unscored|ci95_low|ci95_high|(?:round|within)\d*)(?:\.|$)", role.label):
             message = f": name = {role.label!r} reads like a part of a metric's name; choose another"
             problems.append(Problem(key=role.named_in, message=message))
     labels = [role.label for role in labelled]

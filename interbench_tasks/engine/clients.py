@@ -224,6 +224,11 @@ class Client:
     episode: Episode
     name: str
 
+    @property
+    def is_person(self) -> bool:
+        """Whether people answer."""
+        return _is_person(self.backend)
+
     async def reply(
         self, messages: Sequence[Message], *, branch: str = "", round: int = 0, purpose: Purpose = "answer"
     ) -> Reply:

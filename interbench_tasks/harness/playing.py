@@ -297,6 +297,8 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         logger.warning(f"interbench: {problem}")
     for warning in played.ledger_warnings:
         logger.warning(f"interbench: {warning}")
+    for warning in played.picture_warnings:
+        logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")
         note("failed", error, task=played.folder.name)
