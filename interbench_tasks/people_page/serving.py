@@ -52,6 +52,7 @@ def free_address(host: str, port: int | None) -> Address:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, one))
+            bound.listen(128)  # who opens the link before the server runs waits a moment, and is not turned away
         except OSError as error:
             bound.close()
             if error.errno == errno.EADDRINUSE and one != tried[-1]:
