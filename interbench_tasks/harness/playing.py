@@ -78,9 +78,8 @@ def play_task(
     if limited := limits_text(limits_from(options.common.budget), world_size):
         logger.info(f"interbench: {limited}")
     if any(role.words.backend == "human" for roles in options.roles.values() for role in roles):
-        logger.info(
-            f"interbench: people give the feedback; the page for them: interbench serve {settings.people_desk() or base}"
-        )
+        page = settings.people_desk() or base
+        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {page}")
     receiver = receiver_from(lm, args)
     note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     with _a_stop_is_told(plan.folder):
