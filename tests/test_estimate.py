@@ -11,15 +11,11 @@ import pytest
 
 from interbench_tasks.cli_estimate import _task_from
 from interbench_tasks.errors import BackendError, BudgetError, DataError
-from interbench_tasks.estimating.estimate import (
-    TARGET_WIDTH,
-    Given,
-    estimate,
-    lengths_given,
-    rate_given,
-    width_of_calls,
-)
-from interbench_tasks.estimating.learning import Played, played_in
+from interbench_tasks.estimating.estimate import estimate
+from interbench_tasks.estimating.given import TARGET_WIDTH, Given, lengths_given, rate_given
+from interbench_tasks.estimating.learning import played_in
+from interbench_tasks.estimating.loops import width_of_calls
+from interbench_tasks.estimating.played import Played
 from interbench_tasks.estimating.probe import _play, probed_estimate
 from interbench_tasks.estimating.prompts import MOST_ROWS, PicturedModel, prompt_sizes, sampled, text_tokens
 from interbench_tasks.estimating.ranges import LEVEL, Assumed, Range, RoleModel, range_of, run_estimate
@@ -405,7 +401,8 @@ def test_a_probe_plays_nothing_that_depends_on_other_episodes(tmp_path):
 
 @pytest.mark.parametrize("n", [60, 1000, 4000])
 def test_the_number_of_questions_to_try_is_enough_if_they_turn_out_as_expected(n):
-    from interbench_tasks.estimating.estimate import PROBES, _as_if, _to_probe
+    from interbench_tasks.estimating.given import PROBES
+    from interbench_tasks.estimating.loops import _as_if, _to_probe
 
     shape = LoopShape(n_episodes=n, arms={"detail": "written", "simple": "shared"})
     wanted = _to_probe(shape, Rates(), 0, Given())

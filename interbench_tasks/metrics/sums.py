@@ -301,7 +301,8 @@ def _difference(first: Sums, second: Sums, n_clusters: int, drawn: NDArray[np.fl
         if graded and column.deviates:
             interval, method = column.closed_form(n_clusters)
         elif not graded and most == 1:
-            interval, method = agresti_min(*(float((apart == sign).sum()) for sign in (1, -1)), n), "paired_agresti_min"
+            plus, minus = float((apart == 1).sum()), float((apart == -1).sum())
+            interval, method = agresti_min(plus, minus, n), "paired_agresti_min"
     if interval is None and n_clusters > 1:
         share = min(max(value / most, -1.0), 1.0)
         ends = agresti_min(n_clusters * max(share, 0.0), n_clusters * max(-share, 0.0), n_clusters)

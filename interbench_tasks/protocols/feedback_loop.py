@@ -19,6 +19,7 @@ from pydantic import (
 from interbench_tasks.hookspecs import Parts, RoleClient, Roles
 from interbench_tasks.memories import NotesOptions, arms_from, memory_arms
 from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
+from interbench_tasks.protocols.feedback_calls import LoopCalls
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
 from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
@@ -93,6 +94,7 @@ class FeedbackLoop:
     Options: ClassVar[type[BaseModel]] = FeedbackLoopOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("provider",)
     metrics: ClassVar[str] = "feedback_loop"
+    calls: ClassVar[LoopCalls] = LoopCalls()
 
     def __init__(self, options: FeedbackLoopOptions, parts: Parts) -> None:
         self._options = options
