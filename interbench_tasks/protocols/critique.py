@@ -14,8 +14,10 @@ from interbench_tasks.flawed_reader import STYLE_VARIABLES
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.prompts import render
+from interbench_tasks.protocols.critique_calls import CRITIQUE_CALLS
 from interbench_tasks.protocols.critique_judging import REASONING, CritiqueJudges, said_nothing
 from interbench_tasks.protocols.records_of import begun_record, models_of
+from interbench_tasks.protocols.rehearsed import RehearsedCalls
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Message, Reply, RoleName, Turn, Verdict, history
@@ -121,6 +123,7 @@ class Critique:
     Options: ClassVar[type[BaseModel]] = CritiqueOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("judge",)
     metrics: ClassVar[str] = "mmpcbench"
+    calls: ClassVar[RehearsedCalls] = CRITIQUE_CALLS
     reads: ClassVar[Literal["questions", "conversations", "flawed_items"]] = "flawed_items"
     prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("original", "formal", "concise"), STYLE_VARIABLES),
