@@ -377,7 +377,8 @@ class BranchEnd:
     reason: str
     """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; of a right first answer `kept`,
     `flipped`; `leak_dropped` (leaked feedback, also when written again), `no_partner` (no other episode's feedback);
-    `context_overflow` (the server says that the conversation does not fit), `notes_failed` (the notetaker failed)."""
+    `context_overflow` (the server says that the conversation does not fit), `notes_failed` (the notetaker failed);
+    `never_told` (only judges that were asked later say that the model asked back, so nobody told it)."""
     feedback: Feedback | None = None
     """The feedback that failed, where one did."""
     error: str | None = None
