@@ -41,6 +41,11 @@ class CritiqueOptions(BaseModel):
         "valid": ("refuses_whole_task", "false_alarm"),
     }
     """Rubric -> the fields that the metrics need of it."""
+    refused_keys: ClassVar[Mapping[str, str]] = {
+        "panel": "critiques have the paper's rule for each metric (detection: strict majority of the declared judges; "
+        "diagnosis: mean; strategy: mean of those that chose the majority's); leave it out"
+    }
+    """Keys that other protocols have -> why this one has not."""
 
     style: Style = "original"
     """How every item is asked."""
