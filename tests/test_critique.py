@@ -337,7 +337,7 @@ def test_a_task_names_its_judges_and_gets_the_metrics_of_critiques():
         ({"judges": [JUDGES[0], {**JUDGES[0], "name": "b"}]}, "is the same judge as 'a'"),
         ({"quorum": 4}, "quorum = 4: must be from 1 to the number of judges, 3"),
         ({"quorum": 0}, "quorum = 0"),
-        ({"panel": "strict_majority"}, "panel is no known key"),
+        ({"panel": "strict_majority"}, "panel: critiques have the paper's rule"),
         ({"style": "formel"}, r"style = 'formel' \(did you mean 'formal'\?\)"),
         ({"more_styles": ["original"]}, "must differ from each other and from style"),
         ({"more_styles": ["formal", "formal"]}, "must differ"),

@@ -152,7 +152,7 @@ def test_scores_between_whole_numbers_are_labels_of_their_own(two):
     before = score_report(runs).means["kind"].value
     for run in runs:
         text = (run.folder / "episodes.jsonl").read_text(encoding="utf-8")
-        (run.folder / "episodes.jsonl").write_text(text.replace('"score":4,', '"score":4.5,'), encoding="utf-8")
+        (run.folder / "episodes.jsonl").write_text(text.replace('"score":4}', '"score":4.5}'), encoding="utf-8")
     report = score_report(runs)
     few = sum(sum(score is not None for score in scores.values()) < 2 for _, given in two for scores in given)
     assert report.agreement["score"]["raw_agreement"].unscored == few, "4.5 is a label too"
