@@ -10,7 +10,7 @@ from interbench_tasks.estimating.prompts import PromptSizes, prompt_sizes
 from interbench_tasks.estimating.ranges import Assumed, RunEstimate, range_of, run_estimate
 from interbench_tasks.estimating.task import Task
 from interbench_tasks.prices import PriceList
-from interbench_tasks.protocols.feedback_calls import ArmKind, Known, LoopShape, Rate, Rates, drawn_calls
+from interbench_tasks.protocols.feedback_calls import ArmKind, Known, LoopShape, Rate, Rates, drawn_calls, rates_in
 from interbench_tasks.protocols.feedback_learned import Learned
 
 TARGET_WIDTH = 0.25
@@ -91,6 +91,7 @@ def _to_probe(shape: LoopShape, rates: Rates, n_known: int, given: Given) -> int
 
 def _as_if(shape: LoopShape, rates: Rates, n: int) -> Learned:
     """What `n` questions would tell, where each thing happens as often as its rate's middle value says."""
+    rates = rates_in(shape, rates)
     right = round(n * rates.right.middle)
     unreadable = round((n - right) * rates.unreadable.middle)
     wrong = n - right - unreadable
@@ -100,6 +101,7 @@ def _as_if(shape: LoopShape, rates: Rates, n: int) -> Learned:
     rounds: dict[tuple[ArmKind, int], int] = {
         (kind, 1): solved[everyone] for kind in shape.arms.values() if kind != "borrowed"
     }
+    n_solves = 0 if shape.all_wrong else wrong
     return Learned(
         rates=replace(
             rates,
@@ -111,7 +113,7 @@ def _as_if(shape: LoopShape, rates: Rates, n: int) -> Learned:
                 for arm in shape.arms
             },
         ),
-        known=Known(n=n, right=right, solved=solved, first=n, rounds=rounds, solves=(wrong,) * shape.n_providers),
+        known=Known(n=n, right=right, solved=solved, first=n, rounds=rounds, solves=(n_solves,) * shape.n_providers),
     )
 
 

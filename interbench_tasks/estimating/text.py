@@ -50,7 +50,9 @@ def _basis(found: Estimate, task: Task, given: Given) -> Iterator[str]:
         yield f"counted in, and played already: {_count(known.n, 'episode')}, {_count(n_calls, 'call')}{kept}"
     rates = found.rates
     yield f"right first answers: {_rate(rates.right, given.accuracy, '--accuracy')}"
-    if rates.solved_together:
+    if task.shape.all_wrong:
+        yield "every wrong first answer is tested; nobody solves the question first"
+    elif rates.solved_together:
         n = sum(rates.solved_together.values())
         hits = [sum(c for p, c in rates.solved_together.items() if p[i]) for i in range(task.shape.n_providers)]
         yield f"wrong ones that a provider solves: {', '.join(f'{hit} of {n}' for hit in hits)} seen"
