@@ -1,4 +1,4 @@
-"""A table of texts as plain text, CSV or LaTeX."""
+"""A table of texts as plain text, Markdown, CSV or LaTeX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Format = Literal["text", "csv", "latex", "json"]
+Format = Literal["text", "md", "csv", "latex", "json"]
 _ESCAPED = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -25,6 +25,8 @@ _ESCAPED = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
+_MARKDOWN = re.compile(r"[\\`*_{}<>#|~]")
+"""What Markdown would take for a mark."""
 _MINUS = re.compile(r"(?<![\w.:/-])-(?=\d)")
 """A minus sign, not a hyphen."""
 
@@ -70,6 +72,29 @@ def _group_line(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str
         cells.append(name.ljust(width))
         at += span
     return "  ".join(cells).rstrip()
+
+
+def as_markdown(grid: Grid) -> str:
+    r"""A table of Markdown, its texts escaped; a header above the headers stands before them.
+
+    >>> print(as_markdown(Grid(title="", headers=["a_b", "n"], rows=[["x|y", "3"]])))
+    | a\_b | n |
+    |:---|---:|
+    | x\|y | 3 |
+    """
+    groups = [name for name, span in grid.groups for _ in range(span)] or [""] * len(grid.headers)
+    headers = [f"{group}: {header}" if group else header for group, header in zip(groups, grid.headers, strict=True)]
+    rule = "|".join([":---"] * grid.n_names + ["---:"] * (len(headers) - grid.n_names))
+    lines = [f"**{_as_markdown(grid.title)}**", ""] if grid.title else []
+    return "\n".join([*lines, _markdown_row(headers), f"|{rule}|", *map(_markdown_row, grid.rows)])
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_as_markdown, cells))} |"
+
+
+def _as_markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\g<0>", _one_line(text))
 
 
 def as_latex(grid: Grid) -> str:

@@ -18,7 +18,7 @@ from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.comparable import names_of
 from interbench_tasks.runs.score import ScoredRun
 
-Layout = Literal["interfeedback", "controls", "mmrc", "list"]
+Layout = Literal["interfeedback", "human", "controls", "mmrc", "list"]
 PAPERS_ARMS = ("detail", "simple")
 """In the order of the paper's tables."""
 
@@ -102,6 +102,10 @@ def shown_from(runs: Sequence[ScoredRun], layout: str, *, intervals: bool) -> Sh
         from interbench_tasks.report.mmrc_layout import mmrc_shown  # it is made of what stands here
 
         return mmrc_shown(runs, intervals=intervals)
+    if layout == "human":
+        from interbench_tasks.report.human_layout import human_shown  # likewise
+
+        return human_shown(runs, intervals=intervals)
     table = {"interfeedback": interfeedback_table, "controls": controls_table}[layout](run_tables(runs))
     return Shown(grids=[grid_from(table, intervals=intervals)], flat=list(flat_rows(table)), nested=nested(table))
 
