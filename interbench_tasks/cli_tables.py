@@ -20,7 +20,7 @@ Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that h
 FormatOption = Annotated[str, typer.Option("--format", help="text, md, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
 FORMATS = ("text", "md", "csv", "latex", "json")
-LAYOUTS = ("interfeedback", "controls", "mmrc", "mmpcbench", "list")
+LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 
 
 def table(
@@ -28,8 +28,8 @@ def table(
     layout: Annotated[
         str,
         typer.Option(
-            help="interfeedback: receivers x providers; controls: arms and placebos; mmrc: abilities and memories; "
-            "mmpcbench: detection, PCQ and strategies; list: every metric."
+            help="interfeedback: receivers x providers; human: by category and round; controls: arms and placebos; "
+            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric."
         ),
     ] = "interfeedback",
     format: FormatOption = "text",

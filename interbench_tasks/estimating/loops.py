@@ -21,6 +21,7 @@ from interbench_tasks.protocols.feedback_calls import (
     Rate,
     Rates,
     drawn_calls,
+    rates_in,
     shape_from,
 )
 from interbench_tasks.protocols.feedback_learned import Learned, learned_from
@@ -72,6 +73,7 @@ def _to_probe(shape: LoopShape, rates: Rates, n_known: int, given: Given) -> int
 
 def _as_if(shape: LoopShape, rates: Rates, n: int) -> Learned:
     """What `n` questions would tell, where each thing happens as often as its rate's middle value says."""
+    rates = rates_in(shape, rates)
     right = round(n * rates.right.middle)
     unreadable = round((n - right) * rates.unreadable.middle)
     wrong = n - right - unreadable
@@ -92,7 +94,14 @@ def _as_if(shape: LoopShape, rates: Rates, n: int) -> Learned:
                 for arm in shape.arms
             },
         ),
-        known=Known(n=n, right=right, solved=solved, first=n, rounds=rounds, solves=(wrong,) * shape.n_providers),
+        known=Known(
+            n=n,
+            right=right,
+            solved=solved,
+            first=n,
+            rounds=rounds,
+            solves=(0 if shape.all_wrong else wrong,) * shape.n_providers,
+        ),
     )
 
 
@@ -193,7 +202,9 @@ class LoopForecast:
         """What the ranges rest on."""
         rates, shape = found.rates, self.shape
         yield f"right first answers: {_rate(rates.right, given.accuracy, '--accuracy')}"
-        if rates.solved_together:
+        if shape.all_wrong:
+            yield "every wrong first answer is tested; nobody solves the question first"
+        elif rates.solved_together:
             n = sum(rates.solved_together.values())
             hits = [sum(c for p, c in rates.solved_together.items() if p[i]) for i in range(shape.n_providers)]
             yield f"wrong ones that a provider solves: {', '.join(f'{hit} of {n}' for hit in hits)} seen"

@@ -104,6 +104,7 @@ def rehearsed(
     parts = replace(parts_from(task.options, task.offers), verifier=_Unread())
     protocol = task.offers.protocols[task.options.common.protocol](task.options.protocol_options, parts)
     counting = _Counting(calls, models, lengths)
+    variants = tuple(getattr(task.options.protocol_options, "variants", ()))
     found: dict[int, Mapping[Key, Size]] = {}
     ids: dict[int, str] = {}
     broken: DataError | None = None
@@ -114,7 +115,7 @@ def rehearsed(
         except DataError as error:
             broken, n_broken = error, n_broken + 1
             continue
-        stage = _Stage(counting, episode)
+        stage = _Stage(counting, episode, variants)
         asyncio.run(protocol.play(episode, stage))
         found[doc_id], ids[doc_id] = stage.sizes, episode.id
     if not found:
@@ -178,9 +179,10 @@ class _Counting:
 class _Stage:
     """The roles of one episode, all played by stand-ins."""
 
-    def __init__(self, counting: _Counting, episode: Episode) -> None:
+    def __init__(self, counting: _Counting, episode: Episode, variants: Sequence[str]) -> None:
         self.sizes: dict[Key, Size] = {}
         self._counting = counting
+        self._variants = variants
         self._clients = {
             key: _StandIn(name=model.name, key=key, counting=counting, episode=episode, sizes=self.sizes)
             for key, model in counting.models.items()
@@ -189,6 +191,10 @@ class _Stage:
     @property
     def receiver(self) -> RoleClient:
         return self._clients["receiver"]
+
+    @property
+    def variants(self) -> Mapping[str, RoleClient]:
+        return dict.fromkeys(self._variants, self.receiver)  # one model, with replies of one length: not known before
 
     @property
     def providers(self) -> Mapping[str, RoleClient]:

@@ -52,6 +52,7 @@ CRITIQUE_CALLS = RehearsedCalls(
         "more_styles",
         "subset",
         "subset_seed",
+        "sweep",
         "judge_reasoning",
         "judges_see_pictures",
         "clarify",

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from interbench_tasks.levels import is_unwritten, tests_all_wrong
 from interbench_tasks.memories import memory_arms
 
 Counts = NDArray[np.int64]
@@ -70,6 +71,8 @@ class LoopShape:
     """Whether leaked feedback is written again."""
     takers: int = 0
     """Memories that take notes: after the first answer where it is played on, and before each further round."""
+    all_wrong: bool = False
+    """Whether every wrong first answer is tested, and nobody solves the question first."""
 
     @property
     def most_calls(self) -> int:
@@ -78,7 +81,7 @@ class LoopShape:
         notes = self.takers * (1 + branches * (self.max_rounds - 1))
         per_arm = {"shared": 1, "written": self.n_providers * (3 if self.rewrite else 2), "borrowed": self.n_providers}
         rounds = self.max_rounds * sum(per_arm[kind] for kind in self.arms.values())
-        return (not self.first_recorded) + self.n_providers + rounds + notes
+        return (not self.first_recorded) + (0 if self.all_wrong else self.n_providers) + rounds + notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +108,18 @@ def shape_from(
     return LoopShape(
         n_episodes=n_episodes,
         n_providers=max(1, len(options.providers)),
-        arms={arm: _kind_of(plugins[arm]) for arm in options.arms},
+        arms={arm: _kind_of(arm, plugins[arm], options) for arm in options.arms},
         max_rounds=options.max_rounds,
         flip_sample=options.flip_sample,
         first_recorded=first_recorded,
         rewrite=options.leak_guard == "rewrite",
         takers=sum(bool(getattr(memory, "takes_notes", False)) for memory in acting),
+        all_wrong=tests_all_wrong(options),
     )
 
 
-def _kind_of(plugin: object) -> ArmKind:
-    if not getattr(plugin, "uses_provider", True):
+def _kind_of(arm: str, plugin: object, options: object) -> ArmKind:
+    if is_unwritten(arm, plugin, options):
         return "shared"
     return "written" if getattr(plugin, "borrows", None) is None else "borrowed"
 
@@ -201,11 +205,20 @@ class Drawn:
         return np.asarray(self.receiver + providers + self.notetaker)
 
 
+def rates_in(shape: LoopShape, rates: Rates) -> Rates:
+    """The rates as they act in a task: where every wrong answer is tested, none is left out, whoever could solve it."""
+    if not shape.all_wrong:
+        return rates
+    never, always = Rate(low=0.0, high=0.0), Rate(low=1.0, high=1.0)
+    return replace(rates, unreadable=never, solved=(always,), solved_together={}, solved_where_right=always)
+
+
 def drawn_calls(
     shape: LoopShape, rates: Rates, known: Known | None = None, *, n_draws: int = 4_000, seed: int = 0
 ) -> Drawn:
     """The calls of `n_draws` runs. What is known is the same in all of them; the second pass always is drawn."""
     known = known or Known()
+    rates = rates_in(shape, rates)
     rng = np.random.default_rng(seed)
     left = max(0, shape.n_episodes - known.n)
     right = rng.binomial(left, rates.right.drawn(rng, n_draws))
@@ -266,14 +279,16 @@ class _Calls:
         self.notes = {number: self._zero + count for number, count in known.notes.items()}
 
     def play_first_pass(self, wrong: Counts, solved: Counts, patterns: Sequence[Pattern]) -> None:
-        self.solves = [count + wrong for count in self.solves]
+        if not self._shape.all_wrong:
+            self.solves = [count + wrong for count in self.solves]
         self._take_notes(0, _of(solved, [any(pattern) for pattern in patterns]))
         for arm, kind in self._shape.arms.items():
             if kind != "borrowed":
                 self._play_arm(arm, kind, solved, patterns, self._shape.max_rounds)
 
     def play_second_pass(self, solved: Counts, tried: Counts, also_right: Counts, patterns: Sequence[Pattern]) -> None:
-        self.solves = [count + tried for count in self.solves]
+        if not self._shape.all_wrong:
+            self.solves = [count + tried for count in self.solves]
         self._take_notes(0, tried)
         for arm, kind in self._shape.arms.items():
             if kind == "borrowed":
@@ -315,6 +330,8 @@ def _of(solved: Counts, wanted: Sequence[bool]) -> Counts:
 def expected_calls(shape: LoopShape, rates: Rates) -> tuple[float, tuple[float, ...]]:
     """Mean calls of the receiver and of each provider, where every rate has its middle value.
 
+    Where every wrong answer is tested, nobody solves any: n_wrong = n - n_right, and a provider only writes.
+
     Formula: receiver n + sum over arms of the rounds played; provider n_wrong + its written feedback; a branch comes to
     round r with the chance (k (1 - c))^(r-1), c = the arm's corrected share, k = 1 - leaked * dropped (1 unless leaks
     are written again), and the receiver is asked in it with k times that. Right answers that are tried:
@@ -325,14 +342,14 @@ def expected_calls(shape: LoopShape, rates: Rates) -> tuple[float, tuple[float, 
     >>> expected_calls(shape, Rates(right=half, unreadable=Rate(low=0, high=0), solved=(half,)))
     (150.0, (75.0,))
     """
-    n = shape.n_episodes
+    n, rates = shape.n_episodes, rates_in(shape, rates)
     right = n * rates.right.middle
     wrong = (n - right) * (1 - rates.unreadable.middle)
     solves = [rate.middle for rate in (rates.solved if len(rates.solved) > 1 else rates.solved * shape.n_providers)]
     tried = min(shape.flip_sample, right)
     kept = rates.solved_where_right.middle
     receiver = 0.0 if shape.first_recorded else float(n)
-    providers = [wrong + tried] * shape.n_providers
+    providers = [0.0 if shape.all_wrong else wrong + tried] * shape.n_providers
     again = rates.leaked.middle if shape.rewrite else 0.0
     any_solved, any_kept = 1 - float(np.prod([1 - s for s in solves])), 1 - (1 - kept) ** shape.n_providers
     for arm, kind in shape.arms.items():

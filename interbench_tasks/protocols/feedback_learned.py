@@ -35,19 +35,19 @@ def learned_from(records: Iterable[EpisodeRecord], *, shape: LoopShape, labels: 
 
     Args: labels = of the providers, `("",)` for one; rates = what is assumed where nothing was seen.
     """
-    told = [record for record in records if _whole(record, labels)]
+    told = [record for record in records if _whole(record, labels, shape)]
     firsts = [record.turns[0] for record in told]
     right = [turn for turn in firsts if _correct(turn)]
     unreadable = sum(not _correct(turn) and not _readable(turn) for turn in firsts)
-    solved = Counter(_pattern(record, labels) for record in told if _readable_and_wrong(record))
-    tried = [_pattern(record, labels) for record in told if record.stop_reason == "flip_played"]
+    solved = Counter(_pattern(record, labels, shape) for record in told if _is_tested(record, shape))
+    tried = [_pattern(record, labels, shape) for record in told if record.stop_reason == "flip_played"]
     seen = Rates(
         right=_rate(len(right), len(firsts), rates.right),
         unreadable=_rate(unreadable, len(firsts) - len(right), rates.unreadable),
         solved=rates.solved,
         solved_together=solved,
         solved_where_right=_rate(sum(map(sum, tried)), len(tried) * len(labels), rates.solved_where_right),
-        corrected={arm: rate for arm in shape.arms if (rate := _corrected(told, arm)) is not None},
+        corrected={arm: rate for arm in shape.arms if (rate := _corrected(told, arm, shape)) is not None},
         corrected_elsewhere=rates.corrected_elsewhere,
         leaked=_rewritten(told, rates.leaked) if shape.rewrite else rates.leaked,
         dropped=_dropped(told, rates.dropped),
@@ -79,23 +79,27 @@ def _readable(turn: Turn) -> bool:
     return turn.judgement is not None and turn.judgement.extraction.answer is not None
 
 
-def _readable_and_wrong(record: EpisodeRecord) -> bool:
-    return not _correct(record.turns[0]) and _readable(record.turns[0])
+def _is_tested(record: EpisodeRecord, shape: LoopShape) -> bool:
+    """Whether the episode's first answer is wrong, and not left out because nobody can read it."""
+    return not _correct(record.turns[0]) and (shape.all_wrong or _readable(record.turns[0]))
 
 
-def _whole(record: EpisodeRecord, labels: Sequence[str]) -> bool:
+def _whole(record: EpisodeRecord, labels: Sequence[str], shape: LoopShape) -> bool:
     """Whether the first pass of the episode was played to its end, without a failure."""
     if record.status != "finished" or not record.turns or record.turns[0].judgement is None:
         return False
     solves = [turn for turn in record.turns if turn.role == "provider"]
+    n_solves = 0 if shape.all_wrong else len(labels)
     judged = [turn for turn in record.turns if turn.role != "notetaker"]
     failed = any(not turn.reply.usable for turn in record.turns) or any(turn.judgement is None for turn in judged)
     broken = any(end.reason in BROKEN for end in record.ends)
-    return not failed and not broken and (not _readable_and_wrong(record) or len(solves) == len(labels))
+    return not failed and not broken and (not _is_tested(record, shape) or len(solves) == n_solves)
 
 
-def _pattern(record: EpisodeRecord, labels: Sequence[str]) -> Pattern:
-    """Which providers solved the question, in the order of the labels."""
+def _pattern(record: EpisodeRecord, labels: Sequence[str], shape: LoopShape) -> Pattern:
+    """Which providers may teach, in the order of the labels: all, or those that solved the question."""
+    if shape.all_wrong:
+        return (True,) * len(labels)
     solved = {_label(turn.branch) for turn in record.turns if turn.role == "provider" and _correct(turn)}
     return tuple(label in solved for label in labels)
 
@@ -104,12 +108,12 @@ def _label(branch: str) -> str:
     return branch.partition("@")[2]
 
 
-def _corrected(records: Sequence[EpisodeRecord], arm: str) -> Rate | None:
+def _corrected(records: Sequence[EpisodeRecord], arm: str, shape: LoopShape) -> Rate | None:
     """How often a round of this arm made a wrong answer right; None where it was not played."""
     turns = [
         turn
         for record in records
-        if _readable_and_wrong(record)
+        if _is_tested(record, shape)
         for turn in record.turns
         if turn.role == "receiver" and turn.branch.partition("@")[0] == arm
     ]

@@ -18,7 +18,7 @@ from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.comparable import names_of
 from interbench_tasks.runs.score import ScoredRun
 
-Layout = Literal["interfeedback", "controls", "mmrc", "mmpcbench", "list"]
+Layout = Literal["interfeedback", "human", "controls", "mmrc", "mmpcbench", "list"]
 LAYOUT_OF: Mapping[str, str] = {"conversation": "mmrc", "critique": "mmpcbench"}
 """Protocol -> the layout that shows it, of those without feedback arms."""
 PAPERS_ARMS = ("detail", "simple")
@@ -108,6 +108,10 @@ def shown_from(runs: Sequence[ScoredRun], layout: str, *, intervals: bool) -> Sh
         from interbench_tasks.report.mmpcbench_layout import mmpcbench_shown  # likewise
 
         return mmpcbench_shown(runs, intervals=intervals)
+    if layout == "human":
+        from interbench_tasks.report.human_layout import human_shown  # likewise
+
+        return human_shown(runs, intervals=intervals)
     table = {"interfeedback": interfeedback_table, "controls": controls_table}[layout](run_tables(runs))
     return Shown(grids=[grid_from(table, intervals=intervals)], flat=list(flat_rows(table)), nested=nested(table))
 
