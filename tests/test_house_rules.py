@@ -92,6 +92,7 @@ FLOW = [
     "metrics",
     "runs",
     "report",
+    "people_page",
     "offers",
     "estimating",
     "harness",
@@ -103,6 +104,7 @@ FLOW = [
     "cli_judge",
     "cli_report",
     "cli_convert",
+    "cli_people",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""
