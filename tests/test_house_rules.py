@@ -86,9 +86,10 @@ FLOW = [
     "critique_votes",
     "protocols",
     "metrics",
-    "offers",
     "runs",
     "report",
+    "labels",
+    "offers",
     "estimating",
     "harness",
     "doctor",
@@ -98,6 +99,8 @@ FLOW = [
     "cli_run",
     "cli_judge",
     "cli_convert",
+    "cli_people_labels",
+    "cli_people",
     "cli",
 ]
 """The files and folders of interbench_tasks in the order of the data; each imports only from those before it."""

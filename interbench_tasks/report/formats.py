@@ -1,4 +1,4 @@
-"""A table of texts as plain text, CSV or LaTeX."""
+"""A table of texts as plain text, Markdown, CSV or LaTeX."""
 
 from __future__ import annotations
 
@@ -70,6 +70,24 @@ def _group_line(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str
         cells.append(name.ljust(width))
         at += span
     return "  ".join(cells).rstrip()
+
+
+def as_markdown(grid: Grid) -> str:
+    r"""A Markdown table below its title; what could be markup in a cell is escaped.
+
+    >>> print(as_markdown(Grid(title="", headers=["a|b", "n"], rows=[["*x*", "3"]])))
+    | a\|b | n |
+    | --- | ---: |
+    | \*x\* | 3 |
+    """
+    rules = ["---"] * grid.n_names + ["---:"] * (len(grid.headers) - grid.n_names)
+    cells = [[_markdown(cell) for cell in row] for row in (grid.headers, *grid.rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (cells[0], rules, *cells[1:])]
+    return "\n".join([*([f"**{_markdown(grid.title)}**", ""] if grid.title else []), *lines])
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\|*_`<>\[\]#])", r"\\\1", _one_line(text))
 
 
 def as_latex(grid: Grid) -> str:
