@@ -135,12 +135,12 @@ def number_of(run: LabelRun, item: str) -> int:
 def label_all(
     folder: Path,
     *,
-    design: Design = Design(n=120),
+    design: Design | None = None,
     people: Mapping[str, Callable[[int], Vote]] | None = None,
 ) -> LabelRun:
     """Draw a sample of critiques and have it labelled. Args: people = name -> what it says of an item."""
     run = label_run(folder)
-    sample = drawn(run, design)
+    sample = drawn(run, design or Design(n=120))
     keep_sample(folder, sample, labelled=())
     told = people or {"a1": truth_of, "a2": truth_of}
     labels = [
