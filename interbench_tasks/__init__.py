@@ -4,6 +4,7 @@ The names in `__all__` are what a plugin may import; anything else can change wi
 """
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.hookspecs import (
     Backend,
     Call,
@@ -23,6 +24,7 @@ from interbench_tasks.hookspecs import (
     TwoPassMetrics,
     TwoPassProtocol,
     Verifier,
+    WeightedMetrics,
     hookimpl,
 )
 from interbench_tasks.prompts import render
@@ -59,6 +61,7 @@ __all__ = [
     "Extraction",
     "Feedback",
     "FeedbackProvider",
+    "FeedbackRound",
     "GenerationSettings",
     "InterbenchError",
     "Judgement",
@@ -86,6 +89,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verifier",
+    "WeightedMetrics",
     "history",
     "hookimpl",
     "render",

@@ -14,6 +14,7 @@ from interbench_tasks.config_checks import KEY, unknown, wrong_memories, wrong_p
 from interbench_tasks.errors import ConfigError, Problem, near_miss
 from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.hookspecs import ProtocolFactory
+from interbench_tasks.levels import needs_provider, provider_is_named, with_texts_found, wrong_levels
 from interbench_tasks.memories import memory_arms
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import price_list
@@ -44,6 +45,8 @@ class Columns(_Strict):
     category: str | None = "category"
     first_answer: str | None = None
     """Recorded first answers, which stand for round 0."""
+    levels: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Columns of feedback that the data set brings, one a level, for an arm that has levels."""
     extra: tuple[str, ...] = ()
     """Further columns that a plugin wants to see."""
 
@@ -162,12 +165,19 @@ def task_options_from(
         metrics = common_options.metrics or offers.protocols[protocol].metrics
         problems += _unknown_plugin_names(common_options, protocol_options, metrics, offers)
         problems += _budget_problems(common_options.budget)
+        protocol_options = with_texts_found(
+            protocol_options,
+            has_columns=bool(common_options.columns.levels),
+            provider_named=provider_is_named(common_options.roles, common_options.providers, given),
+            offers=offers,
+        )
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
         roles = roles_from(
             common_options.roles, several, wanted, key=KEY, offers=offers, problems=problems, given=given
         )
         problems += wrong_panel(protocol_options, roles, offers)
+        problems += wrong_levels(protocol_options, common_options.columns.levels, roles, offers, key=KEY)
         protocol_options = _with_labels(protocol_options, roles, problems)
     if problems or common_options is None or protocol_options is None or receiver_settings is None:
         raise _error(where, problems)
@@ -223,8 +233,12 @@ def _with_labels(options: BaseModel, roles: Mapping[str, Sequence[Role]], proble
 
 
 def _wanted_roles(protocol: ProtocolFactory, options: BaseModel, offers: Offers) -> tuple[str, ...]:
-    """The roles that the protocol needs with these options: a judge where a rubric is named, a notetaker for notes."""
+    """The roles that the protocol needs with these options: a judge where a rubric is named, a notetaker for notes.
+
+    No provider where nobody has to solve the question first and no feedback is written.
+    """
     wanted = [role for role in protocol.roles if role != "judge" or getattr(options, "rubric", "") is not None]
+    wanted = [role for role in wanted if role != "provider" or needs_provider(options, offers)]
     memories = [offers.memories.get(name) for arm in memory_arms(options) for name in arm]
     if any(getattr(memory, "takes_notes", False) for memory in memories):
         wanted.append("notetaker")

@@ -49,6 +49,7 @@ class ItemReader:
         self._all_answers: tuple[str, ...] | None = None
         check_columns(data, options)
         check_ids(data, options)
+        check_levels(data, options)
 
     def episode(self, doc_id: int, repeat: int) -> Episode:
         """The episode of one row.
@@ -85,6 +86,7 @@ class ItemReader:
             # an empty recorded answer is an unreadable one: asking the receiver instead would mix two models
             first_answer=None if columns.first_answer is None else self._text(row, columns.first_answer, where),
             decoy=decoy_from(own_id, target, options, () if options else self._answers()),
+            levels=tuple(self._text(row, column, where) for column in columns.levels or ()),
             extra={name: str(row[name]) for name in columns.extra if row.get(name) is not None},
         )
 
@@ -103,8 +105,8 @@ class ItemReader:
         return self._all_answers
 
     def _shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """What a prompt template sees of the row: everything but the answers."""
-        hidden = (self._columns.answer, self._columns.first_answer)
+        """What a prompt template sees of the row: everything but the answers, and feedback that gives them away."""
+        hidden = (self._columns.answer, self._columns.first_answer, *(self._columns.levels or ()))
         return {column: value for column, value in row.items() if column not in hidden}
 
     def _text(self, row: Mapping[str, Any], column: str, where: str) -> str:
@@ -240,6 +242,7 @@ def check_columns(data: DataSet, options: CommonOptions) -> None:
     if "pictures" in columns.model_fields_set:
         must += [("columns.pictures", column) for column in picture_columns(columns)]
     must += [("columns.options_in_text", column) for column in named_columns(columns.options_in_text)]
+    must += [("columns.levels", column) for column in columns.levels or ()]
     must += [("columns.extra", column) for column in columns.extra]
     if options.cluster is not None:
         must.append(("cluster", options.cluster))
@@ -272,6 +275,25 @@ def check_ids(data: DataSet, options: CommonOptions) -> None:
         raise DataError(
             f"{data.source}, column {column}: ids must be unique, but {shown}{more}\n"
             "  name another column under metadata.interbench.columns.id, or `id: null` to use row numbers"
+        )
+
+
+def check_levels(data: DataSet, options: CommonOptions) -> None:
+    """Every row has a text for each level: one that turns out missing later would cost the answers before it.
+
+    Raises: DataError naming the columns and their first rows without a text.
+    """
+    empty: list[str] = []
+    for column in options.columns.levels or ():
+        cells = enumerate(column_of(data, column))
+        rows = [number for number, cell in cells if not isinstance(cell, str) or not cell.strip()]
+        if rows:
+            more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+            empty.append(f"column {column}, row {', '.join(map(str, rows[:5]))}{more}")
+    if empty:
+        raise DataError(
+            f"{data.source}: feedback of a level must be a text, but there is none in {'; '.join(empty)}\n"
+            "  write it, or leave these rows out; columns: metadata.interbench.columns.levels"
         )
 
 

@@ -88,6 +88,13 @@ CONTEXT_OVERFLOW = "context_overflow"
 """`finish_reason` of a failed reply, and end of its branch, where the conversation does not fit the model."""
 RECORDED = "recorded"
 """Model name, and in conversations `finish_reason`, of a reply that came with the data set."""
+MARKED_RIGHT = "marked_right"
+"""`finish_reason` of a provider's empty reply where a person marks the receiver's reply as right instead of writing
+feedback, and the end of its branch."""
+PERSON = "person"
+"""`Extraction.method` of an answer that a person marked as right."""
+HUMAN = "human"
+"""The backend behind which people answer; a person's model name is `human:<annotator>`."""
 UNKNOWN_USAGE = Usage(calls=1, input_tokens=None, output_tokens=None, reasoning_tokens=None)
 
 
@@ -141,7 +148,7 @@ class Extraction:
     answer: str | None
     """Option letter, or the answer's text; None where the reply does not give exactly one."""
     method: str
-    """How it was found, e.g. `declared`, `boxed`, `letter`, `option_text`, `none`."""
+    """How it was found, e.g. `declared`, `boxed`, `letter`, `option_text`, `none`; `person`: one marked it right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +158,13 @@ class Judgement:
     extraction: Extraction
     correct: bool
     """False where nothing could be extracted: unparsable is wrong, and counted apart."""
+    overruled: Extraction | None = field(default=None, metadata={"left_out": True})
+    """What the verifier read, and took for wrong, where a person says that the answer is right; None elsewhere."""
+
+    def by_person(self) -> Judgement:
+        """Right, because a person says so; what was read stays the answer."""
+        read = Extraction(answer=self.extraction.answer, method=PERSON)
+        return Judgement(extraction=read, correct=True, overruled=self.extraction)
 
 
 LeakKind = Literal["stated", "ruled_out"]
@@ -326,6 +340,8 @@ class Episode:
     decoy: str | None = None
     """A wrong answer of the same kind as the target (another option's letter, else another row's answer), drawn by
     seed: what the leak guard's placebo is tried with; None where the data set has none."""
+    levels: tuple[str, ...] = ()
+    """Feedback that the data set brings, one text a level; empty where the YAML names no `columns.levels`."""
     extra: Mapping[str, str] = field(default_factory=dict)
     """Further columns that the task YAML names under `columns.extra`."""
     script: tuple[ScriptedTurn, ...] = ()
@@ -375,11 +391,12 @@ class BranchEnd:
 
     branch: str
     reason: str
-    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; of a right first answer `kept`,
-    `flipped`; `leak_dropped` (leaked feedback, also when written again), `no_partner` (no other episode's feedback);
-    `context_overflow` (the server says that the conversation does not fit), `notes_failed` (the notetaker failed)."""
+    """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; `marked_right` (a person says
+    that the last reply is right); of a right first answer `kept`, `flipped`; `leak_dropped` (leaked feedback, also when
+    written again), `no_partner` (no other episode's feedback); `context_overflow` (the server says that the
+    conversation does not fit), `notes_failed` (the notetaker failed)."""
     feedback: Feedback | None = None
-    """The feedback that failed, where one did."""
+    """The feedback that failed, where one did; of `marked_right` the person's mark, without a text."""
     error: str | None = None
     """Why a reply could not be judged, redacted; None where it could."""
 
@@ -407,8 +424,8 @@ class EpisodeRecord:
     status: Literal["finished", "failed", "skipped"] = "finished"
     """`failed`: nothing can be scored (round 0 failed, or the episode raised). `skipped`: never started."""
     stop_reason: str = ""
-    """E.g. `right`, `invalid`, `played`; `flip_played`, `flip_drawn`: a right answer that was drawn for the flip
-    sample, and was tried, or could not be."""
+    """E.g. `right`, `invalid`, `played`; `marked_right`, a first answer of which a person says that it is right;
+    `flip_played`, `flip_drawn`: a right answer that was drawn for the flip sample, and was tried, or could not be."""
     error: str | None = None
     """Why it failed, redacted."""
     models: Mapping[str, str] = field(default_factory=dict)

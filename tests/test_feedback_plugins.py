@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from interbench_tasks import Message, Reply, Turn
+from interbench_tasks import FeedbackRound, Message, Reply, Turn
 from interbench_tasks.metrics.feedback_names import BORROWING_ARMS, UNWRITTEN_ARMS
 from interbench_tasks.plugins import feedback
 from interbench_tasks.prompts import PromptError
@@ -27,6 +27,7 @@ class FakeProvider:
     history: Sequence[Message] = ()
     prompts: Mapping[str, str] = field(default_factory=dict)
     sees_target: bool = False
+    round: FeedbackRound = field(default_factory=FeedbackRound)
     asked: list[list[Message]] = field(default_factory=list)
 
     async def reply(self, messages):

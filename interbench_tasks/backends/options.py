@@ -141,6 +141,27 @@ def _refuse_secrets(value: object, where: str) -> None:
         _refuse_secrets(found, f"{where}.{name}")
 
 
+def changes_from(changes: Mapping[str, object], backend: str, own: Collection[str]) -> dict[str, object]:
+    """What the options of a call change: generation settings, and parameters of the request.
+
+    Args: own = the API's parameters.
+    Raises: BackendError for an option that neither we nor the API knows, and where a value is out of range or a key.
+    """
+    check_names(changes, backend, own=own, arguments=())
+    return generation_from(changes) | parameters_from(changes, own)
+
+
+def refuse_fixed(changes: Mapping[str, object], fixed: Mapping[str, object]) -> None:
+    """Refuse a change that would not reach the model. Args: fixed = what the model's own words say, which wins.
+
+    Raises: BackendError naming it.
+    """
+    for name in sorted(changes.keys() & fixed.keys()):
+        raise BackendError(
+            f"the model's own words say {name} = {fixed[name]!r}, and they win over the task's; leave it out there"
+        )
+
+
 def generation_from(options: Mapping[str, object]) -> dict[str, object]:
     """The options that overrule generation settings. Raises: BackendError where a value is out of range."""
     generation = {name: options[name] for name in GENERATION if name in options}

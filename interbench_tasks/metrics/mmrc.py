@@ -80,6 +80,14 @@ class ConversationMetrics:
         found = {name: float(own[name]) for name in self._names if name in own}
         return found | {name: float(counts.get(name, 0)) for name in self._counts}
 
+    def parts(self, summary: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+        """Metric -> (sum, questions or pictures), for each metric that this conversation is scored in."""
+        return {name: (float(cell[2]), float(cell[0])) for name, cell in _cells(summary) if cell[0]}
+
+    def composites(self) -> dict[str, tuple[str, ...]]:
+        """The overalls, and the differences of overalls, each with the six whose unweighted mean it is."""
+        return dict(self._means)
+
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         """All metrics, in the order to show; undefined ones are absent, without conversations all are.
 

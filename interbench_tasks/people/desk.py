@@ -134,6 +134,16 @@ class Desk:
                     taken[item] = answers
         return taken
 
+    def ready(self, *, grace_s: float = 0.0) -> list[str]:
+        """Items that `take` would take now for the first time, of all runs."""
+        with self._file.look() as db:
+            rows = db.execute(
+                "SELECT i.id FROM item i JOIN submission s ON s.item = i.id AND s.undone_at IS NULL "
+                "WHERE i.taken_at IS NULL GROUP BY i.id HAVING count(*) >= i.needs AND max(s.at) <= ? ORDER BY i.place",
+                (self._clock() - grace_s,),
+            ).fetchall()
+        return [item for (item,) in rows]
+
     def _ready(self, item: str, latest: float) -> tuple[Submission, ...] | None:
         with self._file.look() as db:
             row = db.execute("SELECT needs, taken_at FROM item WHERE id = ?", (item,)).fetchone()
@@ -177,10 +187,12 @@ class Desk:
             (yours,) = db.execute(
                 "SELECT count(*) FROM submission WHERE annotator = ? AND undone_at IS NULL", (annotator,)
             ).fetchone()
-            (runs,) = db.execute(
-                "SELECT count(*) FROM run WHERE ended_at IS NULL AND seen_at > ?", (now - RUN_ALIVE_S,)
+            runs, known = db.execute(
+                "SELECT coalesce(sum(ended_at IS NULL AND seen_at > ?), 0), count(*) FROM run", (now - RUN_ALIVE_S,)
             ).fetchone()
-        return Counts(waiting=waiting, for_you=for_you, with_others=with_others, yours=yours, runs=runs)
+        return Counts(
+            waiting=waiting, for_you=for_you, with_others=with_others, yours=yours, runs=runs, runs_known=known
+        )
 
     def next_for(self, annotator: str) -> str | None:
         """The item that this annotator should do next: one begun already, else the oldest that nobody works on.
@@ -312,6 +324,8 @@ class Desk:
         """Keep what was written so far, whatever the state of the item; the state is told."""
         with self._file.change() as db:
             standing = self.standing(item, annotator)
+            if standing.mine is not None and _same_words(standing.mine.content, content):
+                return standing.state  # saved once more by a page that has handed it in
             self._keep_draft(db, item, annotator, content, seconds)
             if standing.state in ("free", "yours"):
                 self._claim(db, item, annotator)
@@ -434,3 +448,7 @@ class _NothingWritten(PeopleError):
 
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _same_words(left: Content, right: Content) -> bool:
+    return {**left, "action": ""} == {**right, "action": ""}

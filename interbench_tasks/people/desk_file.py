@@ -129,3 +129,29 @@ class DeskFile:
                 f"{self.path}: the desk cannot be {doing} ({error}): {advice}, or name another place "
                 "(INTERBENCH_PEOPLE=FILE), and start the same command again: what is on the desk stays there."
             ) from error
+
+
+def desk_path(place: Path) -> Path:
+    """The file of a desk at a place: the place itself, or the file in that folder.
+
+    >>> desk_path(Path("runs")).as_posix(), desk_path(Path("runs/study.sqlite")).as_posix()
+    ('runs/people.sqlite', 'runs/study.sqlite')
+    """
+    return place if place.suffix in (".sqlite", ".db") and not place.is_dir() else place / DESK_FILE
+
+
+def existing_desk(place: Path, folder: str = "interbench") -> Path:
+    """The desk that a run has made at or above a place (its output path, or any folder of it).
+
+    Raises: PeopleError that says where it was looked for.
+    """
+    inside = [desk_path(place), desk_path(place / folder)]
+    above = [desk_path(parent) for parent in place.absolute().parents[:4]]
+    for path in [*inside, *above]:
+        if path.is_file():
+            return path
+    raise PeopleError(
+        f"{place}: there is no desk; looked for {', '.join(map(str, inside))}, and above.\n"
+        "  A run makes it when it starts with people in it (INTERBENCH_PROVIDER=human): give its --output_path, or "
+        "what INTERBENCH_PEOPLE says."
+    )

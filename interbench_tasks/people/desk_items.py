@@ -107,6 +107,8 @@ class Counts:
     """What this annotator has answered."""
     runs: int
     """Runs that are alive."""
+    runs_known: int
+    """All runs that ever asked here; 0 where what lies on the desk was put there by no run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

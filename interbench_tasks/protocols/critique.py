@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -14,12 +14,13 @@ from interbench_tasks.flawed_reader import STYLE_VARIABLES
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.prompts import render
-from interbench_tasks.protocols.critique_judging import CritiqueJudges, said_nothing
+from interbench_tasks.protocols.critique_judging import REASONING, CritiqueJudges, said_nothing
 from interbench_tasks.protocols.records_of import begun_record, models_of
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Message, Reply, RoleName, Turn, Verdict, history
 from interbench_tasks.redaction import redact
+from interbench_tasks.sweeps import sweep_from, variants_of
 
 Style = Literal["original", "formal", "concise"]
 CLARIFICATION = "clarification"
@@ -45,6 +46,9 @@ class CritiqueOptions(BaseModel):
     """How every item is asked."""
     more_styles: tuple[Style, ...] = ()
     """Further styles that a subset of the flawed items is asked in too."""
+    sweep: tuple[dict[str, Any], ...] = ()
+    """Generation options with which that subset is asked too, e.g. `{effort: [low, high]}`: see `sweeps`. OURS; the
+    paper sweeps the effort of one model on 300 items."""
     subset: Annotated[int, Field(ge=1)] | None = 300
     """Items of that subset, by subcategory in proportion. None: all flawed items."""
     subset_seed: int = 0
@@ -74,6 +78,24 @@ class CritiqueOptions(BaseModel):
             return mapping
         return {key: (names,) if isinstance(names, str) else names for key, names in mapping.items()}
 
+    @field_validator("sweep", mode="before")
+    @classmethod
+    def _sweep_is_a_list(cls, sweep: object) -> object:
+        return sweep_from(sweep)
+
+    @field_validator("sweep")
+    @classmethod
+    def _variants_are_told_apart(cls, sweep: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        taken = [label for label in variants_of(sweep) if label in (*get_args(Style), CLARIFICATION, REASONING)]
+        if taken:
+            raise ValueError(f"{taken[0]!r} means something else already: give the variant another `name`")
+        return sweep
+
+    @property
+    def variants(self) -> dict[str, dict[str, Any]]:
+        """Label of each variant of the sweep -> the options that it changes."""
+        return variants_of(self.sweep)
+
     @model_validator(mode="after")
     def _styles_differ(self) -> CritiqueOptions:
         if len({self.style, *self.more_styles}) < 1 + len(self.more_styles):
@@ -90,7 +112,7 @@ class _Played:
 
 
 class Critique:
-    """Asks an item in one or several styles, side by side, and has each reply judged.
+    """Asks an item in one or several styles, and with the options of a sweep, side by side, and has each reply judged.
 
     Source: MMPCBench (arXiv 2608.29286): text, pictures and query as given; the reply is split into reasoning and final
     answer, which are judged apart.
@@ -108,9 +130,10 @@ class Critique:
     def __init__(self, options: CritiqueOptions, parts: Parts) -> None:
         self._options = options
         self._parts = parts
+        self._variants = frozenset(options.variants)
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
-        """The episode's record: the reply to the item, then those to its further styles, then a clarification."""
+        """The episode's record: the reply to the item, those to its further styles and variants, a clarification."""
         judges = CritiqueJudges(
             rubrics=rubrics(self._options.rubric),
             judges=roles.judges,
@@ -131,7 +154,8 @@ class Critique:
         self, branch: str, message: Message, episode: Episode, roles: Roles, judges: CritiqueJudges
     ) -> _Played:
         system = (Message(role="system", content=(episode.system,)),) if episode.system else ()
-        reply = await roles.receiver.reply((*system, message), branch=branch)
+        receiver = roles.variants[branch] if branch in self._variants else roles.receiver
+        reply = await receiver.reply((*system, message), branch=branch)
         question = branch or None
         turn = Turn(index=0, parent=None, branch=branch, user=message, reply=reply, question=question)
         if not reply.usable:
@@ -143,7 +167,10 @@ class Critique:
             return _Played(turn=turn, end=BranchEnd(branch=branch, reason="judge_failed", error=why))
 
     async def _judged(self, turn: Turn, episode: Episode, judges: CritiqueJudges) -> Turn:
-        """The turn with the verdicts on its final answer, and of a flawed item's first turn on its reasoning."""
+        """The turn with the verdicts on its final answer, and on its reasoning.
+
+        The reasoning is judged of flawed items in the task's own style, with the task's settings or a variant's.
+        """
         parts = parted(turn.reply.text, turn.reply.reasoning)
         kind = episode.extra["kind"]
 
@@ -155,9 +182,9 @@ class Critique:
                 return (), said_nothing(kind)
             return await judges.judge(parts.answer, episode, branch=turn.branch)
 
-        wanted = self._options.judge_reasoning and kind == "flawed" and turn.branch == ""
+        wanted = self._options.judge_reasoning and kind == "flawed" and turn.branch in ("", *self._variants)
         of_reasoning = (
-            judges.judge(parts.reasoning, episode, branch="", reasoning=True)
+            judges.judge(parts.reasoning, episode, branch=turn.branch, reasoning=True)
             if wanted and parts.reasoning is not None
             else nobody()
         )

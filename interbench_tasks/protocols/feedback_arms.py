@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.hookspecs import Parts, RoleClient
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering
 from interbench_tasks.protocols.verifying import verified
-from interbench_tasks.records import BranchEnd, Episode, Feedback, Judgement, Message, Reply, Turn, Usage, history
+from interbench_tasks.records import (
+    MARKED_RIGHT,
+    BranchEnd,
+    Episode,
+    Feedback,
+    Judgement,
+    Message,
+    Reply,
+    Turn,
+    Usage,
+    history,
+)
 from interbench_tasks.redaction import redact
 
 
@@ -23,11 +35,15 @@ class BranchPlan:
     """The arm, with `@label` where several providers each have their own."""
     first: Turn
     """Round 0."""
-    solution: Turn
-    """The provider's own try."""
-    provider: RoleClient
+    solution: Turn | None
+    """The provider's own try; None where it did not have to solve the question first."""
+    provider: RoleClient | None
+    """None where the task needs none."""
     uses_provider: bool
     max_rounds: int
+    data_texts: bool = False
+    """Whether the data set brings the feedback of each round."""
+    level3_without_answer: bool = False
     borrowed: Sequence[Mapping[str, Any]] | None = None
     """What other episodes were told, one a round; None for an arm that borrows nothing."""
     sees_target: bool = False
@@ -55,14 +71,21 @@ class _Provider:
     prompts: Mapping[str, str]
     sees_target: bool
     borrowed: Feedback | None
+    round: FeedbackRound
     client: RoleClient | None
     branch: str
-    round: int
+    marks: list[Reply] = field(default_factory=list)
+    """What a person said who marked the receiver's reply as right instead of writing feedback."""
 
     async def reply(self, messages: Sequence[Message]) -> Reply:
         if self.client is None:
             raise ValueError("it says uses_provider = False, but asks the provider")
-        return await self.client.reply(messages, branch=self.branch, round=self.round, purpose="feedback")
+        if self.round.by_person:  # shown what was said, not a prompt that quotes it; what is asked comes last
+            messages = (*self.history, Message(role="user", content=(messages[-1].text,)))
+        reply = await self.client.reply(messages, branch=self.branch, round=self.round.number, purpose="feedback")
+        if reply.usable and reply.finish_reason == MARKED_RIGHT:
+            self.marks.append(reply)
+        return reply
 
 
 async def judged(parts: Parts, episode: Episode, reply: Reply) -> tuple[Judgement | None, str | None]:
@@ -71,7 +94,10 @@ async def judged(parts: Parts, episode: Episode, reply: Reply) -> tuple[Judgemen
 
 
 async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, parts: Parts) -> Played:
-    """Play one branch. A right first answer is told once that it is wrong, and either kept or flipped."""
+    """Play one branch. A right first answer is told once that it is wrong, and either kept or flipped.
+
+    Where a person marks the last reply as right, its judgement says so; that of the first answer is left to the caller.
+    """
     right_before = plan.first.judgement is not None and plan.first.judgement.correct
     turns: list[Turn] = [plan.first]
     told: list[Turn] = [plan.first]
@@ -90,6 +116,9 @@ async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, 
         feedback = await _feedback(plan, number, episode, last, seen, parts)
         if feedback.status == "failed":
             return played("feedback_failed", feedback)
+        if is_mark(feedback):
+            turns[1:] = marked_right(turns[1:])
+            return played(MARKED_RIGHT, feedback)
         if plan.guard.dropped(feedback):
             return played("leak_dropped", feedback)
         remembering = await _remembered(plan, remembering, last, seen)
@@ -102,6 +131,20 @@ async def play_branch(plan: BranchPlan, episode: Episode, receiver: RoleClient, 
         if reason is not None:
             return played(reason, error=unjudged)
     return played("rounds_used")
+
+
+def is_mark(feedback: Feedback) -> bool:
+    """Whether a person says that the reply is right, instead of giving feedback."""
+    return feedback.reply is not None and feedback.reply.usable and feedback.reply.finish_reason == MARKED_RIGHT
+
+
+def marked_right(turns: Sequence[Turn]) -> list[Turn]:
+    """The turns, of which a person marked the last one as right; what the verifier said stays in its judgement."""
+    if not turns:
+        return []
+    last = turns[-1]
+    judgement = last.judgement.by_person() if last.judgement is not None else None
+    return [*turns[:-1], replace(last, judgement=judgement)]
 
 
 def _reason_to_stop(turn: Turn, unjudged: str | None, *, right_before: bool) -> str | None:
@@ -157,8 +200,9 @@ async def _turn(
 async def _feedback(
     plan: BranchPlan, number: int, episode: Episode, last: Turn, seen: Sequence[Message], parts: Parts
 ) -> Feedback:
+    text = episode.levels[number - 1] if plan.data_texts and number <= len(episode.levels) else None
     provider = _Provider(
-        name=plan.provider.name,
+        name=plan.provider.name if plan.provider is not None else "",
         solution=plan.solution,
         history=seen,
         prompts=parts.prompts,
@@ -166,10 +210,18 @@ async def _feedback(
         borrowed=_borrowed(plan, number),
         client=plan.provider if plan.uses_provider else None,
         branch=plan.branch,
-        round=number,
+        round=FeedbackRound(
+            number=number,
+            text=text,
+            by_person=plan.uses_provider and bool(getattr(plan.provider, "is_person", False)),
+            without_answer=plan.level3_without_answer,
+        ),
     )
     try:
         given = await parts.feedback_providers[plan.arm].give(episode, last, provider)
+        if provider.marks:
+            mark = provider.marks[-1]
+            return Feedback(text="", kind=plan.arm, author=mark.model or provider.name, reply=mark)
         if not isinstance(given, Feedback) or not isinstance(given.text, str):
             return _failed(plan.arm, provider.name, f"gave no Feedback with a text but {given!r}")
         return await plan.guard.guarded(given, episode, last, seen, provider)

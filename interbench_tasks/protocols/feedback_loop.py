@@ -17,14 +17,23 @@ from pydantic import (
 )
 
 from interbench_tasks.hookspecs import Parts, RoleClient, Roles
+from interbench_tasks.levels import DATA, is_unwritten, tests_all_wrong
 from interbench_tasks.memories import NotesOptions, arms_from, memory_arms
-from interbench_tasks.protocols.feedback_arms import BranchPlan, Played, judged, play_branch, renumbered
+from interbench_tasks.protocols.feedback_arms import (
+    BranchPlan,
+    Played,
+    judged,
+    marked_right,
+    play_branch,
+    renumbered,
+)
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
 from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
 from interbench_tasks.protocols.records_of import begun_record, models_of
 from interbench_tasks.reasoning import said_in_the_end
 from interbench_tasks.records import (
+    MARKED_RIGHT,
     RECORDED,
     BranchEnd,
     Episode,
@@ -48,6 +57,14 @@ class FeedbackLoopOptions(BaseModel):
     """Feedback rounds after the first answer; the paper's automatic part has 1."""
     arms: Annotated[tuple[str, ...], Field(min_length=1)] = ("detail", "simple")
     """Kinds of feedback; each continues the same first answer."""
+    test_on: Literal["provider_right", "all_wrong"] = "provider_right"
+    """Which wrong first answers are tested: those that can be read and that the provider solves, as in the paper's
+    automatic part; or all of them, as in its human part, where nobody has to solve the question first."""
+    level_texts: Literal["provider", "data"] | None = None
+    """Whence the feedback of an arm that has levels: the provider (a model, or a person), or `columns.levels`. None:
+    the provider where one is named, else the data set; filled in when the YAML is read."""
+    level3_without_answer: bool = False
+    """Whether level 3 explains all but the answer, instead of giving it. OURS, as a variant."""
     provider_sees_gt: bool = False
     """Whether the provider is shown the right answer when it writes feedback. OURS; the paper does not say."""
     flip_sample: Annotated[int, Field(ge=0)] = 0
@@ -66,10 +83,12 @@ class FeedbackLoopOptions(BaseModel):
     notes: NotesOptions = NotesOptions()
 
     @model_serializer(mode="wrap")
-    def _without_an_unused_memory(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Manifests of runs without a memory stay as they were: two such runs do not differ in it."""
+    def _without_what_is_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Manifests of runs without memory and levels stay as they were: two such runs do not differ in them."""
         content: dict[str, Any] = dump(self)
-        unused = ("memory", "recent_turns", "notes") if self.memory is None else ()
+        unused = {"memory", "recent_turns", "notes"} if self.memory is None else set()
+        unused |= {"level_texts", "level3_without_answer"} if self.level_texts is None else set()
+        unused |= {"test_on"} if self.test_on == "provider_right" else set()
         return {key: value for key, value in content.items() if key not in unused}
 
     @field_validator("arms")
@@ -83,6 +102,10 @@ class FeedbackLoopOptions(BaseModel):
 
 class FeedbackLoop:
     """Plays one question: round 0, each provider's own try, and one branch of feedback rounds per arm.
+
+    With `test_on: all_wrong` there is no such try: every wrong first answer is tested, unreadable ones too, since
+    accuracy counts them as wrong and the paper's human part has all errors in its denominators. A person may mark a
+    reply as right: the branch ends, and of a first answer the episode is no error.
 
     Source: InterFeedback (arXiv 2502.15027v3), section 3; the items where both answers can be read, the receiver is
     wrong and the provider right form the test set of this receiver and provider. Several providers share round 0, and
@@ -98,7 +121,8 @@ class FeedbackLoop:
         self._options = options
         self._parts = parts
         plugins = parts.feedback_providers
-        self._shared = {arm for arm in options.arms if not getattr(plugins[arm], "uses_provider", True)}
+        self._all_wrong = tests_all_wrong(options)
+        self._shared = {arm for arm in options.arms if is_unwritten(arm, plugins[arm], options)}
         borrowing = {arm: getattr(plugins[arm], "borrows", None) for arm in options.arms}
         self._memory = next(iter(arms_from(memory_arms(options), parts.memories)), None)
         self._guard = LeakGuard(mode=options.leak_guard, prompts=parts.prompts)
@@ -111,7 +135,7 @@ class FeedbackLoop:
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
         """The episode's record; `stop_reason` says why it ended where it did."""
-        if not roles.providers:
+        if not roles.providers and not self._needs_no_provider:
             raise ValueError("the feedback loop needs the role provider")
         first, unjudged = await self._first_answer(episode, roles.receiver)
         record = _record(episode, roles, first)
@@ -120,16 +144,19 @@ class FeedbackLoop:
             return replace(record, status="failed", stop_reason="reply_failed", error=why)
         if first.judgement.correct:
             return replace(record, stop_reason="right")
-        if first.judgement.extraction.answer is None:
+        if first.judgement.extraction.answer is None and not self._all_wrong:
             return replace(record, stop_reason="invalid")
         record = await self._with_solutions(record, episode, roles)
-        able = _able(record, roles)
+        able = self._able(record, roles)
         if not able:
             return replace(record, stop_reason=_why_not_played(record))
         arms = [arm for arm in self._options.arms if arm not in self._borrowing]
         record, remembering = await self._remembering(record, first, roles)
         plans = self._plans(arms, first, able, roles, self._options.max_rounds, remembering)
-        return replace(await self._with_branches(record, plans, episode, roles), stop_reason="played")
+        record = await self._with_branches(record, plans, episode, roles)
+        if any(end.reason == MARKED_RIGHT and not _rounds_of(record, end.branch) for end in record.ends):
+            return replace(record, turns=(*marked_right(record.turns[:1]), *record.turns[1:]), stop_reason=MARKED_RIGHT)
+        return replace(record, stop_reason="played")
 
     # --- the second pass ------------------------------------------------------------------------------------------
 
@@ -150,7 +177,7 @@ class FeedbackLoop:
             "cluster": record.cluster,
             "alike": likenesses(first.user, record.target, record.options) if first is not None else [],
             "right": first is not None and first.judgement is not None and first.judgement.correct,
-            "test": [_label(turn) for turn in record.turns if _solved(turn)] if finished else [],
+            "test": self._test_labels(record) if finished else [],
             "given": given,
         }
 
@@ -180,7 +207,7 @@ class FeedbackLoop:
         else:
             arms, max_rounds = list(self._borrowing), self._options.max_rounds
         record, remembering = await self._remembering(record, first, roles)
-        able = _able(record, roles)
+        able = self._able(record, roles)
         plans = self._plans(arms, first, able, roles, max_rounds, remembering, planned["borrowed"])
         return replace(await self._with_branches(record, plans, episode, roles), passes=2)
 
@@ -196,7 +223,12 @@ class FeedbackLoop:
         return Turn(index=0, parent=None, user=episode.question, reply=reply, judgement=judgement), unjudged
 
     async def _with_solutions(self, record: EpisodeRecord, episode: Episode, roles: Roles) -> EpisodeRecord:
-        """The record with each provider's own try at the same prompt: it may only teach what it can do."""
+        """The record with each provider's own try at the same prompt: it may only teach what it can do.
+
+        As it is where every wrong answer is tested.
+        """
+        if self._all_wrong:
+            return record
 
         async def solve(label: str, provider: RoleClient) -> tuple[Turn, BranchEnd | None]:
             branch = role_key("solve", label)
@@ -218,7 +250,7 @@ class FeedbackLoop:
         self,
         arms: Sequence[str],
         first: Turn,
-        able: Mapping[str, Turn],
+        able: Mapping[str, Turn | None],
         roles: Roles,
         max_rounds: int,
         remembering: Remembering | None,
@@ -232,14 +264,34 @@ class FeedbackLoop:
                     branch=arm if arm in self._shared else role_key(arm, label),
                     first=first,
                     solution=able[label],
-                    provider=roles.providers[label],
+                    provider=roles.providers.get(label),
                     uses_provider=arm not in self._shared,
                     max_rounds=max_rounds,
+                    data_texts=self._options.level_texts == DATA,
+                    level3_without_answer=self._options.level3_without_answer,
                     borrowed=(borrowed or {})[arm][label] if arm in self._borrowing else None,
                     sees_target=self._options.provider_sees_gt,
                     guard=self._guard,
                     remembering=remembering,
                 )
+
+    @property
+    def _needs_no_provider(self) -> bool:
+        return self._all_wrong and self._shared == set(self._options.arms)
+
+    def _able(self, record: EpisodeRecord, roles: Roles) -> dict[str, Turn | None]:
+        """Label -> own try of the providers that may teach, in the order of the YAML; without a try all of them."""
+        if self._all_wrong:
+            return dict.fromkeys(roles.providers or ("",))
+        solved = {_label(turn): turn for turn in record.turns if _solved(turn)}
+        return {label: solved[label] for label in roles.providers if label in solved}
+
+    def _test_labels(self, record: EpisodeRecord) -> list[str]:
+        """The providers in whose test set the episode is."""
+        if not self._all_wrong:
+            return [_label(turn) for turn in record.turns if _solved(turn)]
+        first = record.turns[0].judgement if record.turns else None
+        return list(self._options.providers or ("",)) if first is not None and not first.correct else []
 
     async def _remembering(
         self, record: EpisodeRecord, first: Turn, roles: Roles
@@ -279,10 +331,9 @@ def _solved(turn: Turn) -> bool:
     return turn.role == "provider" and turn.judgement is not None and turn.judgement.correct
 
 
-def _able(record: EpisodeRecord, roles: Roles) -> dict[str, Turn]:
-    """Label -> own try of the providers that solved the question, in the order of the YAML."""
-    solved = {_label(turn): turn for turn in record.turns if _solved(turn)}
-    return {label: solved[label] for label in roles.providers if label in solved}
+def _rounds_of(record: EpisodeRecord, branch: str) -> int:
+    """How many answers the receiver gave in a branch."""
+    return sum(turn.role == "receiver" and turn.branch == branch for turn in record.turns)
 
 
 def _why_not_played(record: EpisodeRecord) -> str:

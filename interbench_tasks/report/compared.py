@@ -74,10 +74,10 @@ def _ranking(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
 
 def _categories(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
     metrics = list(dict.fromkeys(metric for own in comparison.own.values() for metric in own))
-    found = categories_of(runs, metrics)
+    found, notes = categories_of(runs, metrics)
     return Part(
         grids=category_grids(found, metrics, tasks=comparison.tasks),
-        lines=[] if found else ["The episodes have no categories."],
+        lines=[f"{note}." for note in notes] if found else ["The episodes have no categories."],
         flat=list(flat_categories(found, comparison.tasks)),
         nested={"categories": categories_as_json(found)},
     )

@@ -192,12 +192,12 @@ def _without(
     metric: str,
     panel: CritiquePanel,
 ) -> tuple[PanelRanking, ...]:
-    made = panel.metrics[metric]
-    found = leave_one_judge_out(votes, judges, names, made)
+    made, of_means = panel.metrics[metric]
+    found = leave_one_judge_out(votes, judges, names, made, of_means)
     models = runs[0].manifest["models"]
     families = {judge: family_of(models.get(f"judge@{judge}", {"name": judge})["name"]) for judge in judges}
     receivers = {name: family_of(run.receiver) for name, run in zip(names, runs, strict=True)}
-    relatives = leave_own_family_out(votes, families, receivers, made)
+    relatives = leave_own_family_out(votes, families, receivers, made, of_means)
     return (*found, *((relatives,) if relatives is not None else ()))
 
 

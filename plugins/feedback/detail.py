@@ -38,6 +38,11 @@ Write at most three sentences of guidance that help the student to find the mist
 name neither the option's letter nor its text nor its value."""
 """OURS: the paper does not print its prompt. A YAML replaces it with `prompts.detail`."""
 
+OF_A_PERSON = (
+    "Write guidance that helps to find the mistake, in at most three sentences, without stating the right answer."
+)
+"""What a person is asked for; the question, the answers so far and the right answer are shown beside it."""
+
 
 class Detail:
     """The simple sentence, then the provider's explanation.
@@ -54,24 +59,33 @@ class Detail:
 
     async def give(self, episode: Episode, turn: Turn, provider: Provider) -> Feedback:
         """Asks the provider once; `failed` where nothing usable came back."""
-        solution = provider.solution
-        text = render(
-            provider.prompts.get("detail", PROMPT),
-            "detail",
-            question=episode.raw_question,
-            options=episode.options,
-            answer=turn.reply.text,
-            solution=said_in_the_end(solution.reply.text) if solution is not None else "",
-            target=episode.target if provider.sees_target else "",
+        prompt = (
+            Message(role="user", content=(OF_A_PERSON,))
+            if provider.round.by_person
+            else _prompt(episode, turn, provider)
         )
-        prompt = Message(role="user", content=(*episode.question.pictures, text))
         reply = await provider.reply([prompt])
         explanation = said_in_the_end(reply.text)
         return Feedback(
             text=f"{sentence(episode, turn, provider)}\n\n{explanation}",
             kind="detail",
-            author=provider.name,
+            author=(reply.model or provider.name) if provider.round.by_person else provider.name,
             status="given" if reply.usable and explanation else "failed",
             prompt=prompt,
             reply=reply,
         )
+
+
+def _prompt(episode: Episode, turn: Turn, provider: Provider) -> Message:
+    """What the provider's model is asked."""
+    solution = provider.solution
+    text = render(
+        provider.prompts.get("detail", PROMPT),
+        "detail",
+        question=episode.raw_question,
+        options=episode.options,
+        answer=turn.reply.text,
+        solution=said_in_the_end(solution.reply.text) if solution is not None else "",
+        target=episode.target if provider.sees_target else "",
+    )
+    return Message(role="user", content=(*episode.question.pictures, text))
