@@ -147,7 +147,7 @@ def write_run(
     """A run folder. Args: pictures = digest -> file; changes = of the manifest, as `scored_runs.changed` takes them."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = changed(MANIFEST, run_id=folder.name, models__receiver__name=receiver, task=records[0].task)
-    manifest = changed(manifest, data__n_episodes=len(records), **changes)
+    manifest = changed(changed(manifest, data__n_episodes=len(records)), **changes)
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     lines = [line_from_record(record) + "\n" for record in records]
     (folder / "episodes.jsonl").write_text("".join(lines), encoding="utf-8")

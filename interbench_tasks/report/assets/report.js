@@ -63,7 +63,7 @@
 
   function select(name, label, entries) {
     if (entries.length < 2) return null;
-    const input = h("select", { on: { change: filter } }, h("option", { value: "" }, "all"),
+    const input = h("select", { name, on: { change: filter } }, h("option", { value: "" }, "all"),
       entries.map(([value, text, n]) => h("option", { value }, n === undefined ? text : `${text} (${n})`)));
     controls[name] = input;
     return h("label", {}, label, input);
