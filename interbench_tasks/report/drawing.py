@@ -313,7 +313,7 @@ def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: boo
         for name in row:
             look = looks[name]
             if bars:
-                draw_bar(sheet, Box(x, y - 5, 22, 10), look)
+                draw_bars(sheet, [Box(x, y - 5, 22, 10)], look)
             else:
                 sheet.line([Point(x, y), Point(x + 22, y)], look)
                 sheet.markers([Point(x + 11, y)], look)
@@ -321,8 +321,9 @@ def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: boo
             x += _legend_width(name)
 
 
-def draw_bar(sheet: Sheet, box: Box, look: Look) -> None:
-    """A bar in the look of a series: filled, or hatched."""
-    sheet.box(box, fill=look.colour, opacity=0.8 if not look.hatch else 0.12, edge=look.colour)
-    if look.hatch:  # apart, for one opacity is of both
+def draw_bars(sheet: Sheet, boxes: Sequence[Box], look: Look) -> None:
+    """Bars in the look of a series: filled, or hatched."""
+    for box in boxes:
+        sheet.box(box, fill=look.colour, opacity=0.8 if not look.hatch else 0.12, edge=look.colour)
+    for box in boxes if look.hatch else ():  # apart, for one opacity is of both
         sheet.box(box, edge=look.colour, hatch=look.hatch)

@@ -13,6 +13,8 @@ from interbench_tasks.report_parts import Chart, ReportRun
 
 MOST_RUNS = 12
 """Runs that a chart can hold; the tables hold all."""
+MOST_NUMBERS = 220
+"""Numbers that a chart can hold, so that it stays small; of more runs than that, it shows fewer."""
 FEW_RUNS = 4
 """Up to so many runs are told apart by their looks; more have a line each, in small multiples."""
 RUN = "run"
@@ -58,12 +60,18 @@ class TaskRuns:
 def _limited(numbers: Numbers, series: str | None) -> tuple[Numbers, str]:
     """What a drawing can hold, and how that is told; '' where it is all."""
     told = []
-    for dim, most in ((RUN, MOST_RUNS), (series, len(LOOKS))):
+    for dim, most in ((series, len(LOOKS)), (RUN, _most_runs(numbers))):
         values = numbers.values(dim) if dim in numbers.dims and dim is not None else []
         if len(values) > most:
             numbers = numbers.where(dim, values[:most]) if dim is not None else numbers
             told.append(f"the first {most} of {len(values)} {PLURALS.get(str(dim), str(dim))}")
     return numbers, f" ({', '.join(told)})" if told else ""
+
+
+def _most_runs(numbers: Numbers) -> int:
+    """How many runs a chart can hold: 12, or as many as have MOST_NUMBERS numbers."""
+    runs = len(numbers.values(RUN)) if RUN in numbers.dims else 1
+    return min(MOST_RUNS, max(1, MOST_NUMBERS * runs // len(numbers.cells)))
 
 
 def _named(numbers: Numbers, key: Sequence[str], told: Mapping[str, str]) -> str:
@@ -86,7 +94,7 @@ def runs_by_task(runs: Sequence[ReportRun], section: str, concerns: Callable[[Re
             found.setdefault(run.task, []).append(run)
     suffix = " ({})" if len(found) > 1 else ""
     return [
-        TaskRuns(task=task, runs=own, id=f"{section}-{number}", suffix=suffix.format(task))
+        TaskRuns(task=task, runs=own, id=f"{section}{number}", suffix=suffix.format(task))
         for number, (task, own) in enumerate(found.items(), 1)
     ]
 

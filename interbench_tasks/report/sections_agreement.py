@@ -20,9 +20,9 @@ from interbench_tasks.report_parts import Chart, ReportRun, Section
 INTRO = (
     "Kappa and alpha are 1 where judges always agree, 0 where they agree as often as chance has it. Fleiss' kappa is "
     "over replies that all judges gave a label, Krippendorff's alpha over those that two gave one. In the ordinal "
-    "alpha and the quadratic kappa a score near another one counts as partly agreed. Strictness: by how much a judge scores "
-    "lower than the others on the same replies. What a judge that failed would have said is never guessed; where all "
-    "labels are the same a coefficient is not defined, and not drawn."
+    "alpha and the quadratic kappa a score near another one counts as partly agreed. Strictness: by how much a judge "
+    "scores lower than the others on the same replies. What a judge that failed would have said is never guessed; "
+    "where all labels are the same a coefficient is not defined, and not drawn."
 )
 NAMES: Mapping[str, str] = {
     "detected": "detected",

@@ -51,7 +51,7 @@ class Tested:
 
 def interfeedback_section(runs: Sequence[ReportRun]) -> Section | None:
     """Charts of all runs with a feedback loop; None where there is none."""
-    tasks = runs_by_task(runs, "interfeedback", lambda run: run.protocol == "feedback_loop")
+    tasks = runs_by_task(runs, "fb", lambda run: run.protocol == "feedback_loop")
     parts = [part for task in tasks for part in _parts(task)]
     return Section(title="Feedback", intro=INTRO, parts=tuple(parts)) if parts else None
 
