@@ -114,6 +114,7 @@ class Sheet:
             alpha=FAINT if faint else None,
             rotation=turned,
             rotation_mode="anchor",
+            parse_math=False,  # a name with dollars is no formula
         )
 
     def segments(

@@ -39,7 +39,6 @@ _DEFAULTS = {
 _DRAWN = frozenset({"path", "use", "text"})
 _SETTINGS: Mapping[str, Any] = {
     "svg.fonttype": "none",
-    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "hatch.linewidth": 1.0,
