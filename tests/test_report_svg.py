@@ -209,6 +209,12 @@ def test_a_line_is_broken_where_a_bin_is_missing():
         assert drawn[1].count("M") == steps
 
 
+def test_bins_keep_their_order_where_the_first_series_lacks_one():
+    numbers = cube(leave_out=[("m", "none", "IE"), ("m", "none", "CR")])
+    assert numbers.values("ability") == ["IE", "CR", "IU", "IM"]
+    assert numbers.where("memory", ["notes"]).values("ability") == ["IE", "CR", "IU", "IM"]
+
+
 def test_n_stands_beside_each_number_and_unscored_where_there_are_some():
     numbers = numbers_from(
         "share", ["arm"], [(("a",), share(0.5, 0.2, 0.8, n=7)), (("b",), share(0.1, 0, 0.4, n=9, unscored=2))]

@@ -11,7 +11,7 @@ from interbench_tasks.metrics.feedback_names import CONTROL_ARMS, NET_EFFECTS, a
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.report.chart_dots import dots
 from interbench_tasks.report.chart_lines import lines
-from interbench_tasks.report.chart_numbers import Numbers, numbers_from
+from interbench_tasks.report.chart_numbers import Key, Numbers, numbers_from
 from interbench_tasks.report.section_parts import FEW_RUNS, RUN, TaskRuns, options_of, runs_by_task, united
 from interbench_tasks.report_parts import Chart, ReportRun, Section
 
@@ -115,11 +115,12 @@ def _by_round(
         for arm in arms:
             for number, name in _rounds(arm, one.label, metrics):
                 cells.append(((one.name, arm, f"round {number}"), metrics[name]))
-    cells.sort(key=lambda cell: int(cell[0][2].partition(" ")[2]))
-    order = {one.name: place for place, one in enumerate(tested)}
-    places = {arm: place for place, arm in enumerate(arms)}
-    cells.sort(key=lambda cell: (order[cell[0][0]], places[cell[0][1]]))
-    return numbers_from("corrected in this round, not before", [RUN, "arm", "round"], cells)
+    return numbers_from("corrected in this round, not before", [RUN, "arm", "round"], cells, orders=_in_order(cells))
+
+
+def _in_order(cells: Sequence[tuple[Key, Estimate]]) -> dict[str, list[str]]:
+    """Rounds by their number."""
+    return {"round": sorted({key[-1] for key, _ in cells}, key=lambda told: int(told.removeprefix("round ")))}
 
 
 def _rounds(arm: str, label: str, metrics: Mapping[str, Estimate]) -> Iterator[tuple[int, str]]:
@@ -164,9 +165,10 @@ def _by_category_and_round(
     for one in tested:
         for category in categories:
             own = one.run.categories.get(category, {})
-            for round, name in sorted(_rounds(arm, one.label, own)):
+            for round, name in _rounds(arm, one.label, own):
                 cells.append(((one.name, category, f"round {round}"), own[name]))
-    numbers = numbers_from("corrected in this round, not before", [RUN, "category", "round"], cells)
+    dims = [RUN, "category", "round"]
+    numbers = numbers_from("corrected in this round, not before", dims, cells, orders=_in_order(cells))
     where = {"bins": "round", "panels": "category", "series": RUN}
     title = f"{arm}: corrected in each round, by category"
     yield from task.chart(f"category-rounds-{number}", title, numbers, lines, **where)

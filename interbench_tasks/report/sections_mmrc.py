@@ -87,14 +87,9 @@ def _abilities(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
     alone = scores.where("ability", ABILITIES)
     if len(alone.values("ability")) >= 3:
         where = {"spokes": "ability", **_side_by_side(alone)}
-        yield from task.chart("radar", "Abilities", _in_order(alone), radar, **where)
+        yield from task.chart("radar", "Abilities", alone, radar, **where)
     where = {"bins": "ability", **_side_by_side(scores)}
     yield from task.chart("abilities", "Score by ability", scores, bars, **where)
-
-
-def _in_order(numbers: Numbers) -> Numbers:
-    """Abilities in their own order within each run and memory."""
-    return numbers.where("memory", numbers.values("memory")).where(RUN, numbers.values(RUN))
 
 
 def _differences(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
@@ -135,16 +130,11 @@ def _where_it_fails(task: TaskRuns) -> Iterator[Chart | str]:
         if problem is not None:
             yield problem
     for name, (title, dim, drawing) in ANALYSES.items():
-        numbers = numbers_from("score", [RUN, "memory", dim], cells[name])
+        bins = sorted({key[-1] for key, _ in cells[name]}, key=_rank)
+        numbers = numbers_from("score", [RUN, "memory", dim], cells[name], orders={dim: bins})
         if numbers and len(numbers.values(dim)) > 1:
             where = {"bins": dim, "names": PLACES, **_side_by_side(numbers)}
-            yield from task.chart(name, title, _in_bins(numbers, dim), drawing, **where)
-
-
-def _in_bins(numbers: Numbers, dim: str) -> Numbers:
-    """Bins in the order of their analysis, also where the first run lacks some."""
-    at = numbers.dims.index(dim)
-    return numbers.where(dim, sorted(numbers.values(dim), key=_rank)) if at else numbers
+            yield from task.chart(name, title, numbers, drawing, **where)
 
 
 def _rank(bin: str) -> tuple[int, str]:
