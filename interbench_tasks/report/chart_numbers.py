@@ -11,7 +11,7 @@ from interbench_tasks.report.cells import ABSENT, shown_value
 from interbench_tasks.report_parts import ReportTable
 
 Key = tuple[str, ...]
-LONG_LIST = 8
+LONG_LIST = 4
 """Above this many numbers, a text names only the ends."""
 
 

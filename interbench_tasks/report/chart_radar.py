@@ -49,7 +49,11 @@ def radar(
     looks = looks_of(numbers.values(series)[: len(LOOKS)] if series is not None else [""])
     across = min(4, len(panel_values))
     radius, titled = RADII[across], panels is not None and panel_values != [""]
-    legend = LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks])) + 6 if len(looks) > 1 else 0.0
+    legend = (
+        LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks], WIDTH - 4)) + 6
+        if len(looks) > 1
+        else 0.0
+    )
     step = 2 * (radius + AROUND) + (22 if titled else 0)
     sheet = Sheet(legend + step * -(-len(panel_values) // across))
     if len(looks) > 1:

@@ -288,7 +288,7 @@ def looks_of(series: Sequence[str]) -> dict[str, Look]:
     return dict(zip(series, LOOKS, strict=False))
 
 
-def legend_rows(names: Sequence[str], width: float = WIDTH) -> list[list[str]]:
+def legend_rows(names: Sequence[str], width: float) -> list[list[str]]:
     """The names of series, as many a line as there is room for."""
     rows: list[list[str]] = [[]]
     used = 0.0
@@ -309,7 +309,7 @@ def _legend_width(name: str) -> float:
 def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: bool = False) -> None:
     """What each look stands for, in lines from `at` downwards."""
     labels = labels_of(list(looks), 300)
-    for number, row in enumerate(legend_rows(list(looks))):
+    for number, row in enumerate(legend_rows(list(looks), WIDTH - at.x)):
         x, y = at.x, at.y + LEGEND_LINE * (number + 0.5)
         for name in row:
             look = looks[name]

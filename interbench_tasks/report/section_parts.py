@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interbench_tasks.report.chart_dots import dots
@@ -44,8 +44,9 @@ class TaskRuns:
         told: Mapping[str, str] = where.get("names") or {}
         drawn, limits = _limited(numbers, where.get("series"))
         full = f"{title}{self.suffix}"
-        alt = f"{full}{limits}. {told_in_words(drawn, lambda key: _named(drawn, key, told))}"
-        svg = drawing(drawn, id=f"{self.id}-{name}", label=alt, **_without_one_run(where, drawn))
+        alt = told_in_words(drawn, lambda key: _named(drawn, key, told))
+        label = f"{full}{limits}. {alt}"
+        svg = drawing(drawn, id=f"{self.id}-{name}", label=label, **_without_one_run(where, drawn))
         yield Chart(title=f"{full}{limits}", svg=svg, alt=alt, table=table_of(numbers, full, told))
 
     def compared(
@@ -94,9 +95,19 @@ def runs_by_task(runs: Sequence[ReportRun], section: str, concerns: Callable[[Re
             found.setdefault(run.task, []).append(run)
     suffix = " ({})" if len(found) > 1 else ""
     return [
-        TaskRuns(task=task, runs=own, id=f"{section}{number}", suffix=suffix.format(task))
+        TaskRuns(task=task, runs=_named_shortly(own, task), id=f"{section}{number}", suffix=suffix.format(task))
         for number, (task, own) in enumerate(found.items(), 1)
     ]
+
+
+def _named_shortly(runs: Sequence[ReportRun], task: str) -> list[ReportRun]:
+    """Runs of one task, whose names need not tell it; as they are where that would make two the same."""
+    names = [run.name.removesuffix(f" ({task})") for run in runs]
+    return (
+        [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+        if len(set(names)) == len(names)
+        else list(runs)
+    )
 
 
 def options_of(run: ReportRun) -> Mapping[str, Any]:
