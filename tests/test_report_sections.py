@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
+import types
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from interbench_tasks.critique_votes import Vote
 from interbench_tasks.metrics.agreement import agreement_of, labels_from
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.offers import interbench_report_sections
+from interbench_tasks.plugin_manager import offers_from
 from interbench_tasks.report.judge_labels import fields_of_conversations, fields_of_critiques, joined
 from interbench_tasks.report.section_parts import MOST_RUNS
 from interbench_tasks.report.sections_agreement import agreement_section
@@ -20,7 +24,7 @@ from interbench_tasks.report.sections_interfeedback import interfeedback_section
 from interbench_tasks.report.sections_mmpcbench import mmpcbench_section
 from interbench_tasks.report.sections_mmrc import mmrc_section
 from interbench_tasks.report.trimmed import trimmed_records
-from interbench_tasks.report_parts import Chart, ReportRun
+from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 from interbench_tasks.runs.folder import read_records
 from interbench_tasks.runs.panels import panel_report
 from tests.critiques import NO, YES, any_vote
@@ -61,6 +65,11 @@ def all_runs(tmp_path_factory) -> list[ReportRun]:
     ]
 
 
+@pytest.fixture(scope="module")
+def all_sections(all_runs) -> list[Section]:
+    return [section(all_runs) for section in interbench_report_sections().values()]
+
+
 def test_each_section_says_nothing_of_runs_that_are_not_its_own(all_runs):
     sections = interbench_report_sections()
     assert list(sections) == ["interfeedback", "mmrc", "mmpcbench", "judges"]
@@ -72,9 +81,8 @@ def test_each_section_says_nothing_of_runs_that_are_not_its_own(all_runs):
     assert sections["judges"]([feedback]) is None
 
 
-def test_every_chart_has_a_title_an_alternative_and_a_table_and_ids_are_unique_in_the_page(all_runs):
-    found = [section(all_runs) for section in interbench_report_sections().values()]
-    charts = [part for section in found for part in section.parts if isinstance(part, Chart)]
+def test_every_chart_has_a_title_an_alternative_and_a_table_and_ids_are_unique_in_the_page(all_sections):
+    charts = [part for section in all_sections for part in section.parts if isinstance(part, Chart)]
     assert len(charts) > 25
     ids = [element.get("id") for chart in charts for element in svg_of(chart).iter() if element.get("id")]
     assert len(set(ids)) == len(ids)
@@ -87,9 +95,8 @@ def test_every_chart_has_a_title_an_alternative_and_a_table_and_ids_are_unique_i
         assert all(row[0] for row in chart.table.rows)
 
 
-def test_the_same_runs_give_the_same_sections(all_runs):
-    for section in interbench_report_sections().values():
-        assert section(all_runs) == section(all_runs)
+def test_the_same_runs_give_the_same_sections(all_runs, all_sections):
+    assert [section(all_runs) for section in interbench_report_sections().values()] == all_sections
 
 
 def test_nothing_is_drawn_before_a_report_is_made():
@@ -98,13 +105,26 @@ def test_nothing_is_drawn_before_a_report_is_made():
     assert not {"matplotlib", "interbench_tasks.report.drawing"} & set(found.stdout.split())
 
 
-def test_a_run_whose_manifest_is_damaged_harms_nobody(all_runs):
+def test_a_run_whose_manifest_is_damaged_harms_nobody(all_runs, all_sections):
     damaged = [replace(run, manifest={}, name=f"{run.name} damaged") for run in all_runs]
-    for section in interbench_report_sections().values():
-        whole, both = section(all_runs), section([*all_runs, *damaged])
+    for section, whole in zip(interbench_report_sections().values(), all_sections, strict=True):
+        both = section([*all_runs, *damaged])
         assert both is not None
-        assert whole is not None
         assert len(both.parts) == len(whole.parts)
+
+
+def test_a_plugins_section_is_made_as_contributing_shows(pm, all_runs):
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n# interbench_calls.py\n(.*?)```", text, re.DOTALL)[1]
+    plugin = types.ModuleType("interbench_calls")
+    exec(code, plugin.__dict__)
+    pm.register(plugin, name="calls")
+    section = offers_from(pm).report_sections["calls"](all_runs)
+    (table,) = section.parts
+    calls = sum(used["calls"] for row in all_runs[0].summaries for used in row["usage"].values())
+    assert table.rows[0] == ("m", str(calls))
+    assert calls > 24
+    assert offers_from(pm).report_sections["calls"]([]) is None
 
 
 # --- feedback loops ---------------------------------------------------------------------------------------------------
@@ -147,6 +167,25 @@ def test_rounds_are_found_under_both_spellings_of_their_names():
         for each in (run, replace(run, metrics=renamed))
     )
     assert one == other
+
+
+def test_what_was_corrected_so_far_and_the_round_of_each_solution_are_shown_where_a_run_tells_them():
+    run = feedback_run(rounds=2)
+    more = {
+        "correction_rate.detail.within1": run.metrics["correction_rate.detail.round1"],
+        "correction_rate.detail.within2": run.metrics["correction_rate.detail"],
+        **{
+            f"n_solved.detail.{end}": Estimate(value=n, n=18, count=n, method="count")
+            for end, n in (("round1", 4), ("round2", 3), ("never", 11))
+        },
+    }
+    section = interfeedback_section([replace(run, metrics={**run.metrics, **more})])
+    (table,) = (part for part in section.parts if isinstance(part, ReportTable))
+    assert table.columns == ("run", "arm", "round1", "round2", "never")
+    assert table.rows == (("m", "detail", "4", "3", "11"),)
+    so_far = charts_of(section)["Corrected by the end of each round"]
+    assert cell(so_far, "m", "detail", "round 2")[0] == shown(run.metrics["correction_rate.detail"])
+    assert not [part for part in interfeedback_section([run]).parts if isinstance(part, ReportTable)]
 
 
 def test_categories_have_their_own_numbers_and_one_category_has_no_chart():
