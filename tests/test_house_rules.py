@@ -92,6 +92,7 @@ FLOW = [
     "metrics",
     "runs",
     "report",
+    "labels",
     "people_page",
     "offers",
     "estimating",
@@ -104,6 +105,7 @@ FLOW = [
     "cli_judge",
     "cli_report",
     "cli_convert",
+    "cli_people_labels",
     "cli_people",
     "cli",
 ]

@@ -278,12 +278,17 @@ echo "lmms-eval $*" >>calls
 [ "$HF_HUB_OFFLINE$HF_DATASETS_OFFLINE" = 11 ] || exit 9
 echo "the harness's table"
 """
+OURS = """#!/bin/bash
+echo "interbench $*" >>calls
+[ "$1" != report ] || echo page >"$4"
+echo our table
+"""
 GOOD_RUN = 'd=demo_runs/interbench/run1/interfeedback_demo; mkdir -p "$d"; sleep 0.02; echo 1 >"$d/metrics.json"\n'
 
 
 def demo_tools(project: Path, ends: str) -> None:
     tool(project / ".venv" / "bin" / "lmms-eval", f"{HARNESS}{ends}")
-    tool(project / ".venv" / "bin" / "interbench", '#!/bin/bash\necho "interbench $*" >>calls\necho our table\n')
+    tool(project / ".venv" / "bin" / "interbench", OURS)
     run_script(project, "scripts/install")
     calls(project)
 
@@ -292,11 +297,22 @@ def test_demo_shows_both_tables_and_the_transcript(project):
     demo_tools(project, f'{GOOD_RUN}echo 1 >"$d/episodes.jsonl"\n')
     code, text = run_script(project, "scripts/demo", "--limit", "4")
     assert code == 0, text
-    play, show = calls(project)
+    play, show, report = calls(project)
     assert play.startswith("lmms-eval --model interbench_simulated --tasks interfeedback_demo")
     assert play.endswith("--limit 4")
-    assert show == "interbench score demo_runs/interbench/run1/interfeedback_demo"
+    run = "demo_runs/interbench/run1/interfeedback_demo"
+    assert show == f"interbench score {run}"
+    assert report == f"interbench report {run} -o {run}/report.html"
+    assert text.endswith(f"To look at in a browser:           {run}/report.html\n")
     assert text.index("the harness's table") < text.index("our table") < text.index("episodes.jsonl")
+
+
+def test_demo_fails_where_no_report_is_written(project):
+    demo_tools(project, f'{GOOD_RUN}echo 1 >"$d/episodes.jsonl"\n')
+    tool(project / ".venv" / "bin" / "interbench", "#!/bin/bash\necho our table\n")
+    code, text = run_script(project, "scripts/demo")
+    assert code == 1
+    assert "report.html is missing or empty" in text
 
 
 def test_demo_fails_where_the_harness_swallowed_an_error(project):

@@ -1,4 +1,4 @@
-"""A table of texts as plain text, CSV or LaTeX."""
+"""A table of texts as plain text, Markdown, CSV or LaTeX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Format = Literal["text", "csv", "latex", "json"]
+Format = Literal["text", "md", "csv", "latex", "json"]
 _ESCAPED = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -70,6 +70,33 @@ def _group_line(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str
         cells.append(name.ljust(width))
         at += span
     return "  ".join(cells).rstrip()
+
+
+def as_markdown(grid: Grid) -> str:
+    r"""A table as GitHub shows it: Markdown knows no header above the headers, so a group's name stands in each of its.
+
+    >>> print(as_markdown(Grid(title="t", headers=["a|b", "n"], rows=[["50%", "3"]], groups=[("", 1), ("of it", 1)])))
+    **t**
+    <BLANKLINE>
+    | a\|b | of it: n |
+    |:--|--:|
+    | 50% | 3 |
+    """
+    groups = [name for name, span in grid.groups for _ in range(span)] or [""] * len(grid.headers)
+    headers = [f"{group}: {header}" if group else header for group, header in zip(groups, grid.headers, strict=True)]
+    rule = [":--"] * grid.n_names + ["--:"] * (len(headers) - grid.n_names)
+    lines = [f"**{_markdown(grid.title)}**", ""] if grid.title else []
+    lines += [_markdown_row(headers), f"|{'|'.join(rule)}|", *map(_markdown_row, grid.rows)]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_markdown, cells))} |"
+
+
+def _markdown(text: str) -> str:
+    """A text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\|*_<>`])", r"\\\1", _one_line(text))
 
 
 def as_latex(grid: Grid) -> str:
