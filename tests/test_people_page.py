@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import socket
 import time
 
 import pytest
@@ -474,6 +475,12 @@ def test_a_port_that_is_taken_is_told_and_the_next_one_is_found():
     assert following.port > usual.port
     for one in (usual, following):
         one.socket.close()
+
+
+def test_small_answers_are_sent_at_once():
+    address = free_address("127.0.0.1", 0)
+    assert address.socket.proto == socket.IPPROTO_TCP, "else asyncio leaves Nagle's algorithm on, which costs 40 ms"
+    address.socket.close()
 
 
 def test_served_everywhere_it_answers_to_the_names_of_this_machine():
