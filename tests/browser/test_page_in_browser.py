@@ -192,13 +192,16 @@ def test_a_page_with_nothing_goes_on_by_itself_when_something_comes(served, visi
     at(tab, "late")
 
 
-def test_an_empty_feedback_is_told_beside_the_field(served, visitor):
-    lay(served.desk, "a")
-    tab = visitor()
+def test_an_empty_feedback_is_told_beside_the_field_and_in_view(served, visitor):
+    lay(served.desk, "a", rounds=[{"told": "", "reply": "line\n" * 80}])
+    tab = visitor(viewport={"width": 1280, "height": 800})
     come_in(tab, served)
     tab.keyboard.press("w")
     tab.keyboard.press(SEND)
     tab.get_by_text("The feedback is empty").wait_for()
+    box = tab.get_by_text("The feedback is empty").bounding_box()
+    assert 60 < box["y"] < 780, "below the bar, above the end of the window"
+    assert tab.evaluate("document.activeElement.tagName") == "TEXTAREA"
     assert served.desk.answers("a") == ()
 
 
@@ -233,8 +236,18 @@ def test_who_has_no_link_sees_a_clear_page(served, visitor):
 @pytest.mark.parametrize("width", [1280, 800, 400])
 def test_nothing_is_cut_off_at_any_width_and_texts_have_contrast(served, visitor, scheme, width):
     lay(served.desk, "a", rounds=[{"told": "", "reply": "word" * 200}, {"told": "x" * 300, "reply": "B"}])
+    lay(served.desk, "b")
     tab = visitor(viewport={"width": width, "height": 800}, color_scheme=scheme)
     come_in(tab, served)
+    tab.keyboard.press("r")  # from now on there is something to undo, so the bar is full
+    at(tab, "b")
+    tab.goto(f"{served.url}/item/a")
+    tab.goto(f"{served.url}/item/b")
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    tab.evaluate("document.querySelector('.who').open = true")
+    menu = tab.locator(".menu").bounding_box()
+    assert menu["x"] >= 0
+    assert menu["x"] + menu["width"] <= width
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert tab.evaluate(CONTRAST, ".text, button, label, h1, h2, .counts, kbd") >= 4.5
 

@@ -167,6 +167,12 @@
 
   if (form) {
     restore();
+    const problem = form.querySelector(".alert");
+    if (problem) {
+      const first = form.querySelector("[data-write], input[type=radio]");
+      if (first) first.focus({ preventScroll: true });
+      problem.scrollIntoView({ block: "center" });
+    }
     form.addEventListener("input", changed);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
