@@ -87,7 +87,8 @@ def row_from(raw: Mapping[str, Any], *, recorded: bool) -> ConversationRow | lis
         row = ConversationRow.model_validate({key: value for key, value in raw.items() if value is not None})
     except ValidationError as error:
         details = error.errors()
-        wrong = [_problem_from(detail, ConversationRow) for detail in details if not _follows(detail, details)]
+        details = [detail for detail in details if not _follows(detail, details)]
+        wrong = [_problem_from(detail, ConversationRow) for detail in details]
         return [*wrong, *_further_problems(raw, details, recorded)]
     problems = [*_turn_problems(row, recorded), *_question_problems(row)]
     return problems or row
@@ -107,7 +108,7 @@ STAND_INS: Mapping[str, Any] = {
 """Key -> a value that nothing is wrong with, in place of one that is."""
 FOLLOWS: Mapping[str, tuple[str, ...]] = {
     "turns": ("turns", ".evidence_turns", ".image_ids"),
-    "images": (".image_ids", "has neither"),
+    "images": (".image_ids",),
     "format": (".options", ".answer"),
 }
 """Key -> what cannot be said of other keys while it is wrong."""
@@ -126,8 +127,10 @@ def _further_problems(
     known = {_path(place) for place in wrong}
     cannot = {follows for place in wrong for follows in FOLLOWS.get(str(place[-1]), ())}
     for problem in (*_turn_problems(row, recorded), *_question_problems(row)):
-        told = any(problem.key == path or problem.key.startswith((f"{path}.", f"{path}[")) for path in known)
-        if not told and not any(part in f"{problem.key}{problem.message}" for part in cannot):
+        key = problem.key
+        within = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in known)
+        around = any(path.startswith(f"{key}.") for path in known)
+        if not within and not around and not any(part in key for part in cannot):
             yield problem
 
 
