@@ -25,8 +25,9 @@ Ours:
   judge. They are not part of the scores: the paper does not say how the two combine, so they do not.
 - Counts: `n` conversations, `n_failed` of which no question has an answer, `n_questions`; `n_judge_failed` of all arms
   together; of an arm's questions `n_unanswered`, `n_judge_failed` (answered, without a verdict or a judgement),
-  `n_cut_replies` (at the token limit; they count as answers), `n_overflow` (did not fit the model); `n_notes` taken, of which `n_notes_unreadable` kept
-  the old ones, and `n_notes_cut` were cut: to `notes.max_chars`, or because the notetaker reached its token limit.
+  `n_cut_replies` (at the token limit; they count as answers), `n_overflow` (did not fit the model); `n_notes` taken, of
+  which `n_notes_unreadable` kept the old ones, and `n_notes_cut` were cut: to `notes.max_chars`, or because the
+  notetaker reached its token limit.
 
 A conversation that was never started has no known questions: it is in `n_failed`, and in no `unscored`.
 Intervals: `sums`; questions of one conversation, of its repeats and of conversations of one `cluster` are not
