@@ -4,6 +4,7 @@ Formula: over the episodes i, matched by (id, repeat), that both runs are scored
 is mean_i(v_i) and the difference mean_i(first_i - second_i); v_i = `MetricSet.contributions`. So accuracy is compared
 on the common items, `accuracy_after` too, a correction rate on the items in both test sets. Every pair of runs has
 episodes of its own: with three runs and more, none is left out of a pair because a third run lacks it.
+A metric that is a function of several means (PCQ) is compared as such: `runs.composed_pairs`.
 Intervals: `metrics.intervals`, by the clusters of the first run; repeats of an item are not independent.
 Source: ours.
 """
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.metrics.composed import Composed
 from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
 from interbench_tasks.runs.comparable import (
     Key,
@@ -32,6 +34,7 @@ from interbench_tasks.runs.comparable import (
     refuse_other_questions,
     warnings_of,
 )
+from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs
 from interbench_tasks.runs.score import ScoredRun
 
 DEFAULT_METRICS = ("accuracy", "accuracy_after.*", "correction_rate.*")
@@ -142,6 +145,8 @@ class Comparison:
     """Run -> its episodes' own values of `metrics`."""
     metrics: tuple[str, ...] = ()
     """Those that were compared, in the order of the runs' tables."""
+    parts: PartValues = field(default_factory=lambda: PartValues(names=(), by_run={}), repr=False, compare=False)
+    """Episodes' own values of what composed metrics are made of."""
 
 
 def comparisons_from(
@@ -188,6 +193,10 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
     pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
+    composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
+    parts = PartValues.from_runs(named, composed)
+    pairs = [pair for pair in pairs if pair.metric not in composed]
+    pairs += [pair for couple in couples for pair in _composed(*couple, values, parts, composed)]
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
     pairs = [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in pairs]
     return Comparison(
@@ -201,6 +210,7 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
         warnings=tuple(warnings_of(named)),
         values=values,
         metrics=wanted,
+        parts=parts,
     )
 
 
@@ -297,6 +307,25 @@ def _paired(
                 for run, name, all_rows, shared in sides
             ]
             yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
+
+
+def _composed(
+    first: str,
+    second: str,
+    values: Mapping[str, EpisodeValues],
+    parts: PartValues,
+    composed: Mapping[str, Composed],
+) -> Iterator[PairedMetric]:
+    """Every metric that is a function of several means in both runs."""
+    clusters = {key: values[first].clusters[row] for key, row in values[first].row_of.items()}
+    for metric, pair in composed_pairs(first, second, parts, composed, clusters).items():
+        sides = [
+            Side(run=run, value=value, n_not_there=not_there, n_not_scored=not_scored)
+            for run, value, (not_there, not_scored) in zip(
+                (first, second), (pair.first, pair.second), pair.left_out, strict=True
+            )
+        ]
+        yield PairedMetric(metric=metric, first=sides[0], second=sides[1], difference=pair.difference)
 
 
 def _in_points(pair: PairedMetric, points: float) -> PairedMetric:
