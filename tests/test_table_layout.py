@@ -404,7 +404,7 @@ def test_machines_get_nothing_but_the_table(folders, tmp_path):
     ("words", "sentence"),
     [
         (("table", "--layout", "interfedback"), "--layout interfedback (did you mean 'interfeedback'?): allowed: "),
-        (("compare", "--format", "html"), "--format html: allowed: text, csv, latex, json"),
+        (("compare", "--format", "html"), "--format html: allowed: text, md, csv, latex, json"),
         (("compare", "--metric", "acuracy"), "--metric acuracy: fits no metric of these runs"),
         (("table", "--out", "no/such/folder/x.csv"), "--out no/such/folder/x.csv: cannot be written: No such file"),
     ],
