@@ -24,6 +24,7 @@ from interbench_tasks.hookspecs import (
     TwoPassMetrics,
     TwoPassProtocol,
     Verifier,
+    WeightedMetrics,
     hookimpl,
 )
 from interbench_tasks.prompts import render
@@ -88,6 +89,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Verifier",
+    "WeightedMetrics",
     "history",
     "hookimpl",
     "render",

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from interbench_tasks import __version__, cli_estimate, cli_judge, cli_run, cli_tables
+from interbench_tasks import (
+    __version__,
+    cli_estimate,
+    cli_judge,
+    cli_people,
+    cli_people_labels,
+    cli_report,
+    cli_run,
+    cli_tables,
+)
 from interbench_tasks.cli_convert import convert_app
 from interbench_tasks.cli_ledger import ledger_app
 from interbench_tasks.errors import ConfigError, InterbenchError, RunFolderError, near_miss
@@ -22,6 +31,9 @@ app = typer.Typer(
 )
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(convert_app, name="convert")
+app.add_typer(cli_people.people_app, name="people")
+for _command in cli_people_labels.COMMANDS:
+    cli_people.people_app.command()(_command)
 MARKS = {"ok": "ok   ", "note": "note ", "wrong": "WRONG"}
 
 
@@ -117,6 +129,8 @@ app.command()(cli_estimate.estimate)
 app.command()(cli_tables.table)
 app.command()(cli_tables.compare)
 app.command()(cli_judge.judge)
+app.command()(cli_people.serve)
+app.command()(cli_report.report)
 app.command(context_settings=cli_run.PASS_THROUGH)(cli_run.run)
 
 

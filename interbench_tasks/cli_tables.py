@@ -20,7 +20,7 @@ Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that h
 FormatOption = Annotated[str, typer.Option("--format", help="text, md, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
 FORMATS = ("text", "md", "csv", "latex", "json")
-LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "list")
+LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 
 
 def table(
@@ -29,7 +29,7 @@ def table(
         str,
         typer.Option(
             help="interfeedback: receivers x providers; human: by category and round; controls: arms and placebos; "
-            "mmrc: abilities and memories; list: every metric."
+            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric."
         ),
     ] = "interfeedback",
     format: FormatOption = "text",
@@ -147,7 +147,7 @@ def _say(text: str, format: str, warnings: Sequence[str], out: Path | None) -> N
     told = [redact(f"warning: {' '.join(warning.split())}") for warning in warnings]
     for line in told:
         typer.echo(line, err=True)
-    marks: Mapping[str, str] = {"text": "", "md": "", "latex": "% "}
+    marks: Mapping[str, str] = {"text": "", "md": "> ", "latex": "% "}
     if out is None:
         typer.echo(text)
         return

@@ -90,3 +90,16 @@ class RunFolderError(InterbenchError):
 
 class LedgerError(InterbenchError):
     """The ledger cannot be opened or written; a run never goes on without it unless it was switched off."""
+
+
+class PeopleError(InterbenchError):
+    """The desk between a run and people cannot be used, or what was handed in cannot be taken."""
+
+
+class RefusedError(PeopleError):
+    """Something that a person handed in cannot be taken; their words are kept as a draft."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        """`unknown`, `answered`, `answered_by_you`, `taken`, `nothing` or `invalid`."""
+        super().__init__(message)

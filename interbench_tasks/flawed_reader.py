@@ -34,7 +34,7 @@ class FlawedItemReader:
     """Makes episodes of items. A file's rows are all checked at once, before anything is played.
 
     Args: options = the protocol's: `mapping`, which names the data set's columns have; `style`, `more_styles`,
-        `subset` and `subset_seed`, which items are asked in which styles.
+        `subset` and `subset_seed`, which items are asked in which styles; `variants`, with which options these are too.
     """
 
     def __init__(self, data: DataSet, common: CommonOptions, options: BaseModel) -> None:
@@ -43,6 +43,7 @@ class FlawedItemReader:
         self._mapping: Mapping[str, tuple[str, ...]] = getattr(options, "mapping", {})
         self._style: str = getattr(options, "style", "original")
         self._more: tuple[str, ...] = getattr(options, "more_styles", ())
+        self._variants: Sequence[str] = tuple(getattr(options, "variants", ()))
         self._folder = Path(common.pictures.root).expanduser() if common.pictures.root else data.folder
         wrong = unknown_keys(self._mapping)
         if wrong:
@@ -51,7 +52,7 @@ class FlawedItemReader:
             )
         self._check()
         subset, seed = getattr(options, "subset", None), getattr(options, "subset_seed", 0)
-        self._subset = frozenset(self._drawn(subset, seed)) if self._more else frozenset()
+        self._subset = frozenset(self._drawn(subset, seed)) if self._more or self._variants else frozenset()
 
     def episode(self, doc_id: int, repeat: int) -> Episode:
         """The episode of one item.
@@ -61,12 +62,16 @@ class FlawedItemReader:
         item = self._item(doc_id)
         where = self._where(doc_id, item.id)
         pictures = tuple(self._picture(cell, f"{where}, images[{n}]") for n, cell in enumerate(item.images))
-        styles = self._more if doc_id in self._subset else ()
+        question = self._message(item, pictures, self._style)
+        further: dict[str, Message] = {}
+        if doc_id in self._subset:
+            further = {style: self._message(item, pictures, style) for style in self._more}
+            further |= dict.fromkeys(self._variants, question)
         return Episode(
             id=item.id,
             doc_id=doc_id,
             repeat=repeat,
-            question=self._message(item, pictures, self._style),
+            question=question,
             system=self._common.system,
             target=item.category,
             raw_question=item.Q,
@@ -74,14 +79,8 @@ class FlawedItemReader:
             cluster=item.cluster,
             extra=_extra(item),
             questions=tuple(
-                Question(
-                    id=style,
-                    ability=item.category,
-                    message=self._message(item, pictures, style),
-                    text=item.Q,
-                    target=item.category,
-                )
-                for style in styles
+                Question(id=branch, ability=item.category, message=message, text=item.Q, target=item.category)
+                for branch, message in further.items()
             ),
         )
 

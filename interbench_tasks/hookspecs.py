@@ -14,6 +14,9 @@ import pluggy
 from pydantic import BaseModel
 
 from interbench_tasks.feedback_rounds import FeedbackRound
+from interbench_tasks.metric_sets import MetricSet as MetricSet
+from interbench_tasks.metric_sets import TwoPassMetrics as TwoPassMetrics
+from interbench_tasks.metric_sets import WeightedMetrics as WeightedMetrics
 from interbench_tasks.records import (
     Episode,
     EpisodeRecord,
@@ -52,7 +55,11 @@ class Call:
 
 @runtime_checkable
 class Backend(Protocol):
-    """What answers for a role. One instance serves many episodes at once and keeps nothing of any."""
+    """What answers for a role. One instance serves many episodes at once and keeps nothing of any.
+
+    A method that is called where it is there: `check_options(settings, changes)`, which refuses what of a sweep's
+    variant would not reach the model (BackendError); without it the backend can play no sweep.
+    """
 
     name: str
     """As shown in results, e.g. `openai:gpt-4o-2024-08-06`; a simulated one has `simulated` in it."""
@@ -244,6 +251,11 @@ class Roles(Protocol):
         ...
 
     @property
+    def variants(self) -> Mapping[str, RoleClient]:
+        """Label -> the model under test with the options of one variant of the task's sweep; empty without one."""
+        ...
+
+    @property
     def provider(self) -> RoleClient | None:
         """The first provider; None where the task has none."""
         ...
@@ -345,39 +357,6 @@ class ProtocolFactory(Protocol):
 
     def __call__(self, options: Any, parts: Parts) -> EpisodeProtocol:  # noqa: ANN401 - an instance of its own Options
         """The protocol of one run."""
-        ...
-
-
-class MetricSet(Protocol):
-    """Metrics as pure functions of summaries.
-
-    An attribute that is read where it is there: `bare`, the headline metrics that stand in the harness's table by their
-    value alone, without rows for their interval, n and unscored count.
-    """
-
-    def summary(self, record: EpisodeRecord) -> Mapping[str, Any]:
-        """JSON-able, under 4 KB, holds all that the metrics need."""
-        ...
-
-    def contributions(self, summary: Mapping[str, Any]) -> Mapping[str, float]:
-        """Metric -> this episode's own value, for each metric that it is counted in; the harness logs it."""
-        ...
-
-    def table(self, summaries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Name -> `metrics.intervals.Estimate`, in the order to show; an undefined metric is absent."""
-        ...
-
-    def headline(self, names: Sequence[str]) -> Sequence[str]:
-        """Which of `names` go into the harness's table; the others go to metrics.json and the report."""
-        ...
-
-
-@runtime_checkable
-class TwoPassMetrics(Protocol):
-    """A metric set that tells which of its metrics a second pass gives: an unfinished run then says what it lacks."""
-
-    def of_second_pass(self) -> Sequence[str]:
-        """Metrics that are absent or over too few episodes before the second pass, in the order to show."""
         ...
 
 
@@ -488,13 +467,7 @@ def interbench_episode_finished(record: EpisodeRecord) -> None:
 
 
 OFFERS = (
-    "interbench_backends",
-    "interbench_protocols",
-    "interbench_feedback_providers",
-    "interbench_memories",
-    "interbench_verifiers",
-    "interbench_panel_rules",
-    "interbench_metrics",
-    "interbench_report_sections",
+    *("interbench_backends", "interbench_protocols", "interbench_feedback_providers", "interbench_memories"),
+    *("interbench_verifiers", "interbench_panel_rules", "interbench_metrics", "interbench_report_sections"),
 )
 """The offer hooks."""

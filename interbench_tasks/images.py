@@ -69,6 +69,20 @@ class Picture(PictureRef):
         """
         return self._content.pixels().copy()
 
+    def thumbnail(self, max_side: int) -> bytes:
+        """A small WebP file for people to look at; made anew on every call, nothing of it is kept.
+
+        Args: max_side = longest side, in pixels; smaller pictures stay as large as they are.
+        Raises: PictureError where the pixels cannot be read, or this Pillow writes no WebP.
+        """
+        return self._content.plan.thumbnail(max_side)
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of memory that what it was made from takes."""
+        source = self._content.plan.source
+        return len(source) if isinstance(source, bytes) else 4 * source.width * source.height
+
     @property
     def passed_through(self) -> bool:
         """True where the source's own bytes are sent."""
@@ -168,6 +182,10 @@ class _Plan:
             else:
                 image = image_pixels.upright(image_pixels.rgb(self.source), self.orientation)
             return image_pixels.resized(image, self.size)
+
+    def thumbnail(self, max_side: int) -> bytes:
+        with _located(self.where):
+            return image_pixels.small_webp(self.source, self.orientation, max_side)
 
     def encoded(self, pixels: Image.Image) -> bytes:
         with _located(self.where):

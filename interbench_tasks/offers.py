@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.backends.anthropic import AnthropicBackend
+from interbench_tasks.backends.human import HumanBackend
 from interbench_tasks.backends.openai import OpenAIBackend
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.hookspecs import Backend, MetricSet, ProtocolFactory, Verifier, hookimpl
@@ -14,12 +15,18 @@ from interbench_tasks.metrics.mmpcbench import CritiqueMetrics
 from interbench_tasks.protocols.conversation import Conversation
 from interbench_tasks.protocols.critique import Critique
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop
+from interbench_tasks.report_parts import ReportRun, Section
 
 
 @hookimpl
 def interbench_backends() -> Mapping[str, Callable[..., Backend]]:
-    """OpenAI-compatible servers, Anthropic's API, and the simulation."""
-    return {"anthropic": AnthropicBackend, "openai": OpenAIBackend, "simulated": SimulatedBackend}
+    """OpenAI-compatible servers, Anthropic's API, people, and the simulation."""
+    return {
+        "anthropic": AnthropicBackend,
+        "human": HumanBackend,
+        "openai": OpenAIBackend,
+        "simulated": SimulatedBackend,
+    }
 
 
 @hookimpl
@@ -44,6 +51,36 @@ def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own optio
     from interbench_tasks.metrics.mmrc import ConversationMetrics  # reads replies, with as many patterns
 
     return ConversationMetrics(options)
+
+
+@hookimpl
+def interbench_report_sections() -> Mapping[str, Callable[[Sequence[ReportRun]], Section | None]]:
+    """Charts of the three benchmarks, and of judges; loaded when a report is made, because they draw."""
+    return {"interfeedback": _interfeedback, "mmrc": _mmrc_charts, "mmpcbench": _mmpcbench, "judges": _judges}
+
+
+def _interfeedback(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_interfeedback import interfeedback_section
+
+    return interfeedback_section(runs)
+
+
+def _mmrc_charts(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_mmrc import mmrc_section
+
+    return mmrc_section(runs)
+
+
+def _mmpcbench(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_mmpcbench import mmpcbench_section
+
+    return mmpcbench_section(runs)
+
+
+def _judges(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.report.sections_agreement import agreement_section
+
+    return agreement_section(runs)
 
 
 def _choice() -> Verifier:

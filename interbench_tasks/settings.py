@@ -15,11 +15,14 @@ KNOWN_VARIABLES = {
     "INTERBENCH_DATA": "JSONL or parquet file that the *_local tasks read",
     "INTERBENCH_RUNS": "folder for run folders where the harness got no --output_path",
     "INTERBENCH_LEDGER": "folder of the ledger, or 'off'",
+    "INTERBENCH_PEOPLE": "file (or folder) of the desk between a run and people, where not below the output path",
     "INTERBENCH_PRICES": "file with prices of models, in USD per million tokens",
     "INTERBENCH_MAX_COST": "USD that a command may cost; no new episode starts after that",
     "INTERBENCH_MAX_TOKENS": "input and output tokens that a command may use",
     "INTERBENCH_MAX_CALLS": "requests that a command may make, failed attempts included",
     "INTERBENCH_PROGRESS": "'off' hides the progress bar",
+    "INTERBENCH_THUMBNAILS": "'off': no small pictures are kept in the run folder for reports",
+    "INTERBENCH_REPORT": "'off': no report.html is written at the end of a run",
     "INTERBENCH_STATUS": "file in which a run notes what becomes of it; set by `interbench run`",
     "INTERBENCH_TEST_DATA": "for our tests: the folder of public data",
     "INTERBENCH_CASES": "for our tests: the file of cases that tests/test_cases.py runs",
@@ -61,6 +64,12 @@ def ledger_folder() -> Path | None:
     return Path(chosen).expanduser() if chosen else Path(platformdirs.user_data_dir("interbench")) / "ledger"
 
 
+def people_desk() -> Path | None:
+    """Where the desk between a run and people lies: INTERBENCH_PEOPLE; None where that is left to the run."""
+    chosen = variable("INTERBENCH_PEOPLE")
+    return Path(chosen).expanduser() if chosen else None
+
+
 def prices_file() -> str | None:
     """The user's own file of prices: INTERBENCH_PRICES."""
     return variable("INTERBENCH_PRICES")
@@ -74,6 +83,16 @@ def limit_variable(limit: str) -> str:
 def progress_wanted() -> bool:
     """False where INTERBENCH_PROGRESS is `off`."""
     return (variable("INTERBENCH_PROGRESS") or "").lower() != "off"
+
+
+def thumbnails_wanted() -> bool:
+    """False where INTERBENCH_THUMBNAILS is `off`."""
+    return (variable("INTERBENCH_THUMBNAILS") or "").lower() != "off"
+
+
+def report_wanted() -> bool:
+    """False where INTERBENCH_REPORT is `off`."""
+    return (variable("INTERBENCH_REPORT") or "").lower() != "off"
 
 
 def rank_and_world_size() -> tuple[int, int]:

@@ -78,7 +78,7 @@ def roles_from(
             continue
         if not named:
             continue
-        made = [role for spec, where in named for role in _checked(spec, where, offers, problems)]
+        made = [role for spec, where in named for role in _checked(name, spec, where, offers, problems)]
         if len(made) == len(named):
             roles[name] = _labelled(made, problems)
     return roles
@@ -107,7 +107,7 @@ def _unknown_role(path: str, name: str) -> Problem:
     return Problem(key=path, message=f" is no known key{near_miss(name, ROLE_NAMES)}", allowed=ROLE_NAMES)
 
 
-def _checked(spec: Spec, where: str, offers: Offers, problems: list[Problem]) -> Iterator[Role]:
+def _checked(name: str, spec: Spec, where: str, offers: Offers, problems: list[Problem]) -> Iterator[Role]:
     """The role, unless a problem was found."""
     try:
         words = role_words_from(spec) if isinstance(spec, str) else role_words_from_mapping(spec)
@@ -122,12 +122,17 @@ def _checked(spec: Spec, where: str, offers: Offers, problems: list[Problem]) ->
             problems.append(Problem(key=where, message=message, allowed=names))
             return
         try:
-            backend_from(role, offers)  # it does not connect: this only checks its options
+            plays = getattr(backend_from(role, offers), "plays", (name,))  # it does not connect: this only checks it
         except MissingKeyError:
             pass  # a matter of the machine that runs it; told when it does
         except InterbenchError as error:
             problems.append(Problem(key=where, message=f": {str(error).removeprefix(f'{where}: ')}"))
             return
+        else:
+            if name not in plays:
+                message = f": {words.backend} cannot be the {name}; it can be: {', '.join(plays)}"
+                problems.append(Problem(key=where, message=message))
+                return
     yield role
 
 

@@ -1,7 +1,8 @@
 """Writes the generated parts of the documents from the code; `scripts/docs` runs it.
 
-The hook reference comes from interbench_tasks/hookspecs.py, the table of tasks from task_yamls/. Each goes between two
-marker lines, `<!-- hooks:begin -->` and `<!-- hooks:end -->`; everything outside the markers is written by hand.
+The hook reference comes from interbench_tasks/hookspecs.py and metric_sets.py, the table of tasks from task_yamls/.
+Each goes between two marker lines, `<!-- hooks:begin -->` and `<!-- hooks:end -->`; everything outside the markers is
+written by hand.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+HOOK_FILES = ("hookspecs.py", "metric_sets.py")
+"""The hooks stand in the first."""
 FIELDS = ("Called", "Args", "Returns", "Several plugins", "Since")
 
 
@@ -58,9 +61,10 @@ def with_part(text: str, marker: str, part: str, document: str) -> str:
 
 def hook_reference(root: Path) -> str:
     """The hooks in the order of their file, then the protocols that a plugin's objects fulfil."""
-    tree = ast.parse((root / "interbench_tasks" / "hookspecs.py").read_text(encoding="utf-8"))
-    hooks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("interbench_")]
-    protocols = [node for node in tree.body if isinstance(node, ast.ClassDef) and ast.get_docstring(node)]
+    files = [root / "interbench_tasks" / name for name in HOOK_FILES]
+    nodes = [node for path in files if path.exists() for node in ast.parse(path.read_text(encoding="utf-8")).body]
+    hooks = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("interbench_")]
+    protocols = [node for node in nodes if isinstance(node, ast.ClassDef) and ast.get_docstring(node)]
     parts = ["### Hooks", *map(_hook, hooks), "### What they give and get", *map(_protocol, protocols)]
     return "\n\n".join(parts)
 

@@ -9,15 +9,17 @@ import pytest
 from lmms_eval.api.instance import GenerationResult, TokenCounts
 from tqdm import tqdm
 
-from interbench_tasks import GenerationSettings, Message
+from interbench_tasks import Call, GenerationSettings, Message
 from interbench_tasks.harness.batched_model import (
     API_BATCH,
+    HarnessModel,
     batch_size_of,
     generation_kwargs,
     quiet_bars,
     reply_from,
     text_of,
 )
+from tests.testing import make_episode
 
 SETTINGS = GenerationSettings(max_new_tokens=9, temperature=0.0, until=("X",), options={"num_beams": 2})
 
@@ -144,3 +146,38 @@ def test_warnings_of_a_backend_are_shown(monkeypatch):
         say("\nlate", "\n")
 
     assert shown(monkeypatch, draw) == "careful\na b\n\nlate\n"
+
+
+class FirstSettingsForAll:
+    """A harness backend as most are: the first request's settings hold for the whole batch."""
+
+    is_simple = False
+
+    def __init__(self):
+        self.task_dict = {}
+        self.batches = []
+
+    def generate_until(self, requests):
+        limit = requests[0].args[2]["max_new_tokens"]
+        self.batches.append(len(requests))
+        return [f"{request.args[1](self._doc(request))[0]['content'][0]['text']}:{limit}" for request in requests]
+
+    def _doc(self, request):
+        return self.task_dict[request.args[4]][request.args[5]][request.args[3]]
+
+
+def test_calls_of_different_settings_never_share_a_batch():
+    lm = FirstSettingsForAll()
+    model = HarnessModel(lm, name="m", fingerprint="m", batch_size=8)
+    calls = [
+        Call(
+            messages=tuple(messages(f"q{number}")),
+            settings=GenerationSettings(max_new_tokens=limit, temperature=0.0),
+            role="receiver",
+            purpose="answer",
+            episode=make_episode(),
+        )
+        for number, limit in enumerate((5, 9, 5, 9, 9))
+    ]
+    assert [reply.text for reply in model.generate(calls)] == ["q0:5", "q1:9", "q2:5", "q3:9", "q4:9"]
+    assert lm.batches == [2, 3]

@@ -281,10 +281,11 @@ def test_the_floor_grows_while_the_calling_thread_idles():
     assert played.report.idle_s < 0.25 * played.report.wall_s
 
 
-def test_the_floor_grows_while_people_think():
-    engine, model, person = quiet(), Local(8, batch_s=0.002), Person(0.2, slots=1000)
+def test_who_thinks_takes_nobodys_place():
+    engine, model, person = quiet(max_live=8), Local(8, batch_s=0.002), Person(0.5)
     played = within(20, lambda: play_all(engine, episodes(300), asks(engine, person, engine.batched(model))))
-    assert played.report.most_live > 150
+    assert person.most == 300
+    assert played.report.most_live <= 8
 
 
 def test_the_floor_grows_to_outlast_slow_calls_although_nothing_idles():

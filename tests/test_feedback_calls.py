@@ -105,6 +105,7 @@ def test_a_strangers_arm_is_taken_to_ask_the_provider():
         (LoopShape(n_episodes=1, arms=PAPER, n_providers=2), 1 + 2 + 4 + 1),
         (LoopShape(n_episodes=1, arms=PAPER, rewrite=True), 1 + 1 + 3 + 1),
         (LoopShape(n_episodes=1, arms=ALL_ARMS, n_providers=2), 1 + 2 + 4 + 1 + 1 + 2),
+        (LoopShape(n_episodes=1, arms=PAPER, max_rounds=3, takers=2), 1 + 1 + 3 * 3 + 2 * (1 + 2 * 2)),
         (LoopShape(n_episodes=1, arms=PAPER, max_rounds=3, all_wrong=True), 1 + 3 * 3),
     ],
 )
@@ -252,6 +253,8 @@ def played(folder, n=60, providers=("simulated:a,solve=0.8",), receiver=None, **
     named = {"providers": list(providers)}
     if len(providers) < 2:
         named = {"roles": {"provider": providers[0]} if providers else {}}
+    if "memory" in block:
+        named["roles"] = {**named.get("roles", {}), "notetaker": "simulated:n"}
     config = {
         "task": "t",
         "dataset_path": "json",
@@ -270,7 +273,7 @@ def played(folder, n=60, providers=("simulated:a,solve=0.8",), receiver=None, **
     )
     receiver = receiver or SimulatedBackend(accuracy=0.4, invalid=0.1, correction=0.3)
     run = play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=lambda role: None)
-    shape = shape_from(options.protocol_options, OFFERS.feedback_providers, n_episodes=n)
+    shape = shape_from(options.protocol_options, OFFERS.feedback_providers, n_episodes=n, memories=OFFERS.memories)
     return list(read_records(plan.folder)), shape, options.protocol_options.providers or ("",), run
 
 
@@ -282,6 +285,14 @@ BLOCKS = [
     {"arms": list(ALL_ARMS), "flip_sample": 6, "max_rounds": 2},
     {"providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4,seed=3")},
     {"providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4"), "arms": list(ALL_ARMS), "flip_sample": 4},
+    {"memory": "note_taking", "max_rounds": 3},
+    {"memory": ["recent_turns", "note_taking", "summary"], "max_rounds": 2},
+    {"memory": "note_taking", "arms": list(ALL_ARMS), "flip_sample": 6, "max_rounds": 2},
+    {
+        "memory": "summary",
+        "providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4,seed=3"),
+        "max_rounds": 2,
+    },
     {"test_on": "all_wrong", "max_rounds": 2},
     LEVELS,
     LEVELS | {"providers": (), "columns": {"levels": ["l1", "l2", "l3"]}},
@@ -300,6 +311,7 @@ def test_all_questions_known_is_the_number_of_calls_that_were_made(tmp_path, blo
         assert set(drawn.total) == {run.report.calls}  # nothing was left to draw
         roles = run.usage["roles"]
         assert set(drawn.receiver) == {roles["receiver"]["calls"]}
+        assert set(drawn.notetaker) == {roles.get("notetaker", {"calls": 0})["calls"]}
         for index, label in enumerate(labels):
             role = roles.get(f"provider@{label}" if label else "provider", {"calls": 0})
             assert set(drawn.provider(index)) == {role["calls"]}
@@ -411,3 +423,31 @@ def test_borrowed_feedback_is_paid_for_where_it_was_written():
     given = Feedback(text="x", kind="mismatched", author="a", source="other", reply=ok("x"))
     turn = Turn(index=0, parent=None, user=make_episode().question, reply=ok("A"), feedback=given)
     assert turn.feedback.paid_for() == ()
+
+
+# --- with a memory ------------------------------------------------------------------------------------------------
+
+
+def test_only_memories_that_take_notes_ask_a_notetaker():
+    plugins = OFFERS.feedback_providers
+    for memory, takers in ((None, 0), ("recent_turns", 0), ("note_taking", 1), (("summary", "note_taking"), 2)):
+        options = FeedbackLoopOptions(arms=("simple",), memory=memory)
+        assert shape_from(options, plugins, n_episodes=1, memories=OFFERS.memories).takers == takers
+
+
+def test_notes_follow_the_first_answer_once_and_each_further_one_in_its_branch():
+    shape = LoopShape(n_episodes=10, arms=PAPER, max_rounds=3, takers=2)
+    never = rates(right=0, solved=(1,), corrected=0)
+    drawn = drawn_calls(shape, never, n_draws=5)
+    assert {after: set(counts) for after, counts in drawn.notes.items()} == {0: {20}, 1: {40}, 2: {40}}
+    assert set(drawn.total) == {10 * shape.most_calls}
+
+
+def test_notes_whose_taker_failed_tell_nothing(tmp_path):
+    records, shape, labels, _ = played(tmp_path, n=20, memory="note_taking")
+    broken = [
+        replace(record, ends=tuple(replace(end, reason="notes_failed") for end in record.ends)) for record in records
+    ]
+    known = learned_from(broken, shape=shape, labels=labels, rates=Rates()).known
+    assert known.notes == {}
+    assert known.n == sum(not record.ends for record in records)

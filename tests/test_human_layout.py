@@ -100,7 +100,7 @@ def test_latex_and_markdown_set_both_tables():
     text = as_markdown(grids[1])
     assert text.splitlines()[2:5] == [
         r"| receiver | round | Visual logic | MathText | own\_category | Average |",
-        "|:---|:---|---:|---:|---:|---:|",
+        "|:--|:--|--:|--:|--:|--:|",
         r"| a\_b\|c | 1 | 0.0 | 100.0 | - | 50.0 (u 1) |",
     ]
 

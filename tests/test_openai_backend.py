@@ -157,7 +157,7 @@ def test_a_key_with_strange_characters_is_refused_without_being_shown(monkeypatc
 def test_a_misspelt_option_gets_the_near_miss_and_the_allowed_ones() -> None:
     with pytest.raises(BackendError, match=r"no option 'temprature' \(did you mean 'temperature'\?\)") as error:
         OpenAIBackend("m", base_url="http://localhost:1/v1", temprature=0)
-    assert "allowed: api_key_env, base_url, extra_body" in str(error.value)
+    assert "allowed: api_key_env, base_url, effort, extra_body" in str(error.value)
 
 
 @pytest.mark.parametrize(

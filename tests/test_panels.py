@@ -51,7 +51,11 @@ def test_panels_of_arrays_come_to_what_the_metrics_say_of_each_item(combine, mis
     made = metrics(pcq_combine=combine)
     summaries = [made.summary(record(doc, own)) for doc, own in enumerate(rows)]
     panel = made.panel
-    found = {name: each(votes_of(panel, summaries))[0] for name, each in panel.metrics.items()}
+    votes = votes_of(panel, summaries)
+    parts, make = panel.metrics["pcq"][0](votes)[:, 0], panel.metrics["pcq"][1]
+    found = {"eda": panel.metrics["eda"][0](votes)[0], **dict(zip(("eda", "dp", "se"), parts, strict=True))}
+    means = [np.array([np.nanmean(part)]) for part in parts]
+    assert make(*means)[0] == pytest.approx(made.table(summaries)["pcq"].value)
     for item, summary in enumerate(summaries):
         own = made.contributions(summary)
         for name, values in found.items():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from interbench_tasks.backends.failures import StatusError
     from interbench_tasks.hookspecs import Call
+    from interbench_tasks.records import GenerationSettings
 
 ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 API_VERSION = "2023-06-01"
@@ -114,6 +115,14 @@ class AnthropicBackend(SdkBackend["anthropic.AsyncAnthropic"]):
                 defaults=_default_headers(key, extra_headers or {}),
             ),
         )
+
+    def check_options(self, settings: GenerationSettings, changes: Mapping[str, object]) -> None:
+        """Refuse options of a call that would not reach the model. Raises: BackendError."""
+        swept = checks.changes_from(changes, "anthropic", _PARAMETERS)
+        checks.refuse_fixed(swept, {**self._generation, **self._parameters})
+        further = {**settings.options, **self._parameters}
+        checks.refuse_ours(further, _OURS, "anthropic")
+        api_parameters(further)
 
     def _body(self, call: Call) -> dict[str, Any]:
         asked = call.settings

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from interbench_tasks.backends.failures import StatusError
     from interbench_tasks.hookspecs import Call
+    from interbench_tasks.records import GenerationSettings
 
 MaxTokensField = Literal["auto", "max_tokens", "max_completion_tokens"]
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 _OPENAI_STOPS = 4
 _PARAMETERS = (
+    "effort",
     "frequency_penalty",
     "logit_bias",
     "presence_penalty",
@@ -35,7 +37,9 @@ _PARAMETERS = (
     "service_tier",
     "verbosity",
 )
-"""Further parameters of the API that may stand beside the model's name."""
+"""Further parameters of the API that may stand beside the model's name; `effort` is our short form."""
+_SHORT: Mapping[str, str] = {"effort": "reasoning_effort"}
+"""Our word, the same for each backend -> the API's."""
 _ARGUMENTS = (
     "api_key_env",
     "base_url",
@@ -66,7 +70,8 @@ class OpenAIBackend(SdkBackend["openai.AsyncOpenAI"]):
         max_tokens_field: how the server calls the limit; `auto` finds out.
         image_detail: `low`, `high` or `auto`, sent with every picture.
         options: generation settings that overrule the task's (`temperature`, `max_new_tokens`, `top_p`; null sends
-            none), parameters of the API (`seed`, `reasoning_effort`, ...), and `extra_body`, a mapping of anything.
+            none), parameters of the API (`seed`, `reasoning_effort` or for short `effort`, ...), and `extra_body`, a
+            mapping of anything.
 
     Raises: MissingKeyError where a key is needed and not set; BackendError where an argument is wrong.
     """
@@ -97,7 +102,7 @@ class OpenAIBackend(SdkBackend["openai.AsyncOpenAI"]):
         checks.check_one_of("image_detail", image_detail, (None, "auto", "high", "low"))
         checks.check_names(options, "openai", own=_PARAMETERS, arguments=_ARGUMENTS)
         self._image_detail = image_detail
-        self._parameters = checks.parameters_from(options, _PARAMETERS)
+        self._parameters = _spelled_out(checks.parameters_from(options, _PARAMETERS))
         checks.refuse_ours(self._parameters, _OURS, "openai")
         self._generation = checks.generation_from(options)
         self._at_openai = urlsplit(address).hostname == urlsplit(OPENAI_ADDRESS).hostname
@@ -122,9 +127,15 @@ class OpenAIBackend(SdkBackend["openai.AsyncOpenAI"]):
             access=access_from(key, extra_headers or {}, max_concurrency=max_concurrency, max_retries=max_retries),
         )
 
+    def check_options(self, settings: GenerationSettings, changes: Mapping[str, object]) -> None:
+        """Refuse options of a call that would not reach the model. Raises: BackendError."""
+        swept = _spelled_out(checks.changes_from(changes, "openai", _PARAMETERS))
+        checks.refuse_fixed(swept, {**self._generation, **self._parameters})
+        checks.refuse_ours({**_spelled_out(settings.options), **self._parameters}, _OURS, "openai")
+
     def _body(self, call: Call) -> dict[str, Any]:
         asked = call.settings
-        further = {**asked.options, **self._parameters}
+        further = {**_spelled_out(asked.options), **self._parameters}
         checks.refuse_ours(further, _OURS, "openai")
         if self._at_openai and len(asked.until) > _OPENAI_STOPS:
             raise BackendError(f"{self.name}: OpenAI takes at most {_OPENAI_STOPS} texts in `until`, got {asked.until}")
@@ -170,6 +181,14 @@ class OpenAIBackend(SdkBackend["openai.AsyncOpenAI"]):
 
     def _create_on(self, client: openai.AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
         return client.chat.completions.with_raw_response.create
+
+
+def _spelled_out(parameters: Mapping[str, object]) -> dict[str, object]:
+    """The parameters as the API calls them. Raises: BackendError where one is given under both its names."""
+    twice = [short for short, name in _SHORT.items() if short in parameters and name in parameters]
+    if twice:
+        raise BackendError(f"{twice[0]} and {_SHORT[twice[0]]} are both given, and are the same; leave one out")
+    return {_SHORT.get(name, name): value for name, value in parameters.items()}
 
 
 def refused_parameter(error: StatusError, sent: frozenset[str]) -> str | None:

@@ -28,8 +28,8 @@ def key_from(variable: str | None, default: str, backend: str, *, needed: bool) 
     if key is None and (needed or variable is not None):
         raise MissingKeyError(
             f"the environment variable {name} is not set; the {backend} backend needs it\n"
-            f"  Set it in the shell that starts the run (export {name}); a server of your own without keys needs only "
-            "its address: openai:MODEL@http://localhost:8000/v1"
+            f"  Set it in the shell that starts the run (export {name}=...); a server of your own without keys needs "
+            "only its address: openai:MODEL@http://localhost:8000/v1"
         )
     if key is not None and not (key.isascii() and key.isprintable()):
         raise BackendError(f"the environment variable {name} holds characters that no key has; copy the key again")
@@ -139,6 +139,27 @@ def _refuse_secrets(value: object, where: str) -> None:
                 "extra_headers: {HEADER: $NAME}"
             )
         _refuse_secrets(found, f"{where}.{name}")
+
+
+def changes_from(changes: Mapping[str, object], backend: str, own: Collection[str]) -> dict[str, object]:
+    """What the options of a call change: generation settings, and parameters of the request.
+
+    Args: own = the API's parameters.
+    Raises: BackendError for an option that neither we nor the API knows, and where a value is out of range or a key.
+    """
+    check_names(changes, backend, own=own, arguments=())
+    return generation_from(changes) | parameters_from(changes, own)
+
+
+def refuse_fixed(changes: Mapping[str, object], fixed: Mapping[str, object]) -> None:
+    """Refuse a change that would not reach the model. Args: fixed = what the model's own words say, which wins.
+
+    Raises: BackendError naming it.
+    """
+    for name in sorted(changes.keys() & fixed.keys()):
+        raise BackendError(
+            f"the model's own words say {name} = {fixed[name]!r}, and they win over the task's; leave it out there"
+        )
 
 
 def generation_from(options: Mapping[str, object]) -> dict[str, object]:

@@ -22,7 +22,7 @@ from interbench_tasks.records import Reply, ReplyRun, Usage
 
 if TYPE_CHECKING:
     from interbench_tasks.hookspecs import Call
-    from interbench_tasks.records import Episode, Message
+    from interbench_tasks.records import Episode, GenerationSettings, Message
 
 Outcome = Literal["right", "wrong", "invalid"]
 _ARGUMENTS = (
@@ -176,6 +176,9 @@ class SimulatedBackend:
         asked = sum(len(message.text) for message in call.messages)
         usage = Usage(calls=1, input_tokens=asked // 4, output_tokens=len(text) // 4, reasoning_tokens=0)
         return Reply(text=text, finish_reason="stop", usage=usage, model=self.name, run=run)
+
+    def check_options(self, settings: GenerationSettings, changes: Mapping[str, object]) -> None:
+        """Takes any: a simulation draws anew for each variant of a sweep, at the same rates."""
 
     def _text(self, call: Call) -> str | None:
         if self._critique.replies_to(call):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -90,7 +89,7 @@ class Desk:
         """Take note of a backend: its slots count towards the number of live episodes; it is closed in the end."""
         if id(backend) not in self.backends:
             self.backends[id(backend)] = backend
-            if not isinstance(backend, Batcher):
+            if not isinstance(backend, Batcher) and not _is_person(backend):  # people are as slow as they are many
                 n_slots = max(1, getattr(backend, "max_concurrency", DEFAULT_CONCURRENCY))
                 self._slots[id(backend)] = asyncio.Semaphore(n_slots)
                 self._floor.expect_slots(n_slots)
@@ -173,16 +172,18 @@ class Desk:
     async def _made(self, backend: Backend, call: Call, flight: Flight) -> Reply:
         if isinstance(backend, Batcher):
             return await backend.reply(call)
+        if _is_person(backend):
+            return await _answered(backend, call)
         asked = time.monotonic()
-        person, slots = _is_person(backend), self._slots[id(backend)]
-        queued = slots.locked() and not person
+        slots = self._slots[id(backend)]
+        queued = slots.locked()
         if queued:
             flight.move("queued")
         async with slots:
             if queued:
                 flight.move("elsewhere")
             waited_s = time.monotonic() - asked
-            with contextlib.nullcontext() if person else self._floor.call_elsewhere():
+            with self._floor.call_elsewhere():
                 reply = await _answered(backend, call)
         return replace(reply, run=replace(reply.run, waited_s=waited_s))
 

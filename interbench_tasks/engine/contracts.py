@@ -73,7 +73,7 @@ class EngineReport:
     """Calls that got the reply of an identical call in flight."""
     wall_s: float
     most_live: int
-    """Most episodes that ran at the same time."""
+    """Most episodes that ran at the same time; those that waited for people are not among them."""
     idle_s: float
     """Seconds in which the calling thread had no batch although episodes were still unstarted."""
     batches: tuple[BatchReport, ...]

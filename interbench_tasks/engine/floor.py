@@ -26,6 +26,8 @@ BATCHES_LIVE = 8
 MOST_BATCHES_LIVE = 64
 MOST_LIVE = 2048
 ROUNDS_OF_SLOTS = 2
+MOST_WITH_PEOPLE = 5000
+"""Most episodes that wait for people and nothing else, beside those that run."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +54,12 @@ class Live:
         return not (calls["elsewhere"] or calls["queued"]) and bool(calls["parked"] or calls["person"])
 
     @property
+    def away(self) -> bool:
+        """True where it waits for people and nothing else: for hours perhaps, so it takes no other episode's place."""
+        calls = self.calls
+        return bool(calls["person"]) and not (calls["elsewhere"] or calls["queued"] or calls["parked"])
+
+    @property
     def waits(self) -> bool:
         """True where one of its calls waits for something that is no fault of the episode's: its clock stands still."""
         return bool(self.calls["parked"] or self.calls["queued"] or self.calls["person"])
@@ -67,10 +75,16 @@ class Floor:
     By default 64, or more where that cannot keep the backends busy. With batched models: 8 x the largest batch. It
     grows while the calling thread idles, and to as many batches as could be made while the slowest call to another
     backend runs (else a slow call of an episode that started late runs on alone in the end); up to 64 batches or 2,048
-    episodes, whichever is less. Without batched models: twice the slots of all asynchronous backends.
+    episodes, whichever is less. Without batched models: twice the slots of all asynchronous backends. Episodes that
+    wait for people are not among these; there may be `most_with_people` of them.
     """
 
-    def __init__(self, max_live: int | None, may_be_live: Callable[[], int | None] | None = None) -> None:
+    def __init__(
+        self,
+        max_live: int | None,
+        may_be_live: Callable[[], int | None] | None = None,
+        most_with_people: int = MOST_WITH_PEOPLE,
+    ) -> None:
         self.watch: Callable[[], None] = _nobody
         """Called after each change of a count: any of them can be the one after which all are parked."""
         self._room = asyncio.Event()
@@ -78,8 +92,12 @@ class Floor:
         """True when no further episode will be started."""
         self.n_live = 0
         self.n_fresh = 0
+        self.n_away = 0
+        """Live episodes that wait for people and nothing else."""
         self.most_live = 0
+        """Most episodes at a time that did not wait for people."""
         self._n_resting = 0
+        self._most_with_people = most_with_people
         self._fixed = max_live
         self._may_be_live = may_be_live or _anything
         self._largest_batch = 0
@@ -108,9 +126,14 @@ class Floor:
         return min(base + self._grown, cap)
 
     @property
+    def full(self) -> bool:
+        """True where as many episodes run as may; those that wait for people take no place."""
+        return self.n_live - self.n_away >= self.limit
+
+    @property
     def can_start(self) -> bool:
         """True where a further episode exists and may start."""
-        if self.exhausted or self.n_live >= self.limit:
+        if self.exhausted or self.full or self.n_away >= self._most_with_people:
             return False
         most = self._may_be_live()
         return most is None or self.n_live < max(1, most)
@@ -127,7 +150,7 @@ class Floor:
 
     def grow(self, n_episodes: int) -> None:
         """Let up to `n_episodes` more be live, for the calling thread idles."""
-        if self._fixed is None and not self.exhausted and self.n_live >= self.limit:
+        if self._fixed is None and not self.exhausted and self.full:
             self._grown += n_episodes
             self._room.set()
 
@@ -155,7 +178,7 @@ class Floor:
         """A further live episode."""
         self.n_live += 1
         self.n_fresh += 1
-        self.most_live = max(self.most_live, self.n_live)
+        self.most_live = max(self.most_live, self.n_live - self.n_away)
         self.watch()
         return Live()
 
@@ -167,6 +190,7 @@ class Floor:
         self.n_live -= 1
         self.n_fresh -= live.fresh
         self._n_resting -= live.rests
+        self.n_away -= live.away
         live.counted = False
         for future in tuple(live.futures):
             future.cancel()
@@ -184,10 +208,13 @@ class Floor:
         self._shift(live, place, -1)
 
     def _shift(self, live: Live, place: Place, change: int) -> None:
-        before = live.rests
+        before, was_away = live.rests, live.away
         live.calls[place] += change
         if live.counted:
             self._n_resting += live.rests - before
+            self.n_away += live.away - was_away
+            if live.away and not was_away:
+                self._room.set()
             self.watch()
 
 

@@ -67,6 +67,12 @@ class HarnessModel:
     def _ask(self, call_ids: Sequence[int]) -> list[Reply]:
         if not call_ids:
             return []
+        alike: dict[str, list[int]] = {}
+        for call_id in call_ids:  # backends apply the first request's settings to the whole batch
+            alike.setdefault(repr(self._docs[call_id].settings), []).append(call_id)
+        if len(alike) > 1:
+            found = {one: reply for own in alike.values() for one, reply in zip(own, self._ask(own), strict=True)}
+            return [found[call_id] for call_id in call_ids]
         requests = [self._instance(call_id) for call_id in call_ids]
         with quiet_bars():
             outputs = self._lm.generate_until(requests)

@@ -70,12 +70,15 @@ def play_task(
         folder=base / FOLDER / run_id / task,
         rank=rank,
         world_size=world_size,
+        people=settings.people_desk() or base / FOLDER,
         stop_reason=budget_used_up,
         spent_before=spent_before,
         from_all_ranks=from_all_ranks,
     )
     if limited := limits_text(limits_from(options.common.budget), world_size):
         logger.info(f"interbench: {limited}")
+    if any(role.words.backend == "human" for roles in options.roles.values() for role in roles):
+        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {plan.people}")
     receiver = receiver_from(lm, args)
     note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     with _a_stop_is_told(plan.folder):
@@ -293,6 +296,8 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
     for problem in report.problems:
         logger.warning(f"interbench: {problem}")
     for warning in played.ledger_warnings:
+        logger.warning(f"interbench: {warning}")
+    for warning in played.picture_warnings:
         logger.warning(f"interbench: {warning}")
     for error in played.watcher_errors:
         logger.error(f"interbench: {error}")

@@ -117,7 +117,7 @@ def _sorted_labels(rows: Sequence[Sequence[Label | None]]) -> tuple[Label, ...]:
 # --- coefficients ---------------------------------------------------------------------------------------------------
 
 
-class _Disagreement(NamedTuple):
+class Disagreement(NamedTuple):
     """Of each draw, float64 [draws]: shares in [0, 1]; NaN where nothing is counted."""
 
     observed: NDArray[np.float64]
@@ -132,7 +132,7 @@ class Coefficient:
     """float64 [items, columns]; 0 where an item does not count."""
     counted: NDArray[np.bool_]
     """bool [items]."""
-    from_sums: Callable[[NDArray[np.float64]], _Disagreement]
+    from_sums: Callable[[NDArray[np.float64]], Disagreement]
     """Column sums of each draw, [draws, columns] -> observed and expected disagreement."""
     share: bool = False
     """True for a share (shown in percent), False for a coefficient (shown as it is)."""
@@ -152,8 +152,8 @@ def raw_agreement(labels: Labels) -> Coefficient:
     unlike = np.where(counted, 1 - (counts * (counts - 1)).sum(axis=1) / pairs, 0.0)
     columns = np.stack([unlike, counted], axis=1)
 
-    def from_sums(sums: NDArray[np.float64]) -> _Disagreement:
-        return _Disagreement(_ratio(sums[:, 0], sums[:, 1]), np.ones(len(sums)))
+    def from_sums(sums: NDArray[np.float64]) -> Disagreement:
+        return Disagreement(_ratio(sums[:, 0], sums[:, 1]), np.ones(len(sums)))
 
     return Coefficient(columns=columns, counted=counted, from_sums=from_sums, share=True)
 
@@ -170,10 +170,10 @@ def fleiss_kappa(labels: Labels) -> Coefficient:
     unlike = np.where(counted, 1 - (counts * (counts - 1)).sum(axis=1) / (n_judges * (n_judges - 1)), 0.0)
     columns = np.concatenate([unlike[:, None], counts], axis=1)
 
-    def from_sums(sums: NDArray[np.float64]) -> _Disagreement:
+    def from_sums(sums: NDArray[np.float64]) -> Disagreement:
         total = sums[:, 1:].sum(axis=1)
         shares = _ratio(sums[:, 1:], total[:, None])
-        return _Disagreement(_ratio(sums[:, 0] * n_judges, total), 1 - (shares**2).sum(axis=1))
+        return Disagreement(_ratio(sums[:, 0] * n_judges, total), 1 - (shares**2).sum(axis=1))
 
     return Coefficient(columns=columns, counted=counted, from_sums=from_sums)
 
@@ -195,10 +195,10 @@ def cohens_kappa(labels: Labels, first: str, second: str, weights: Weights = "pl
     apart = np.abs(np.arange(size)[:, None] - np.arange(size)[None, :]) / max(size - 1, 1)
     weight = {"plain": (apart > 0).astype(np.float64), "linear": apart, "quadratic": apart**2}[weights]
 
-    def from_sums(sums: NDArray[np.float64]) -> _Disagreement:
+    def from_sums(sums: NDArray[np.float64]) -> Disagreement:
         shares = _ratio(sums, sums.sum(axis=1, keepdims=True)).reshape(-1, size, size)
         expected = np.einsum("dj,dk,jk->d", shares.sum(axis=2), shares.sum(axis=1), weight)
-        return _Disagreement(np.einsum("djk,jk->d", shares, weight), expected)
+        return Disagreement(np.einsum("djk,jk->d", shares, weight), expected)
 
     return Coefficient(columns=columns, counted=counted, from_sums=from_sums)
 
@@ -220,13 +220,13 @@ def krippendorffs_alpha(labels: Labels, level: Level = "nominal") -> Coefficient
     pairs[:, np.arange(size), np.arange(size)] -= counts
     columns = (pairs / np.where(counted, judged - 1, 1.0)[:, None, None]).reshape(len(counts), -1)
 
-    def from_sums(sums: NDArray[np.float64]) -> _Disagreement:
+    def from_sums(sums: NDArray[np.float64]) -> Disagreement:
         together = sums.reshape(-1, size, size)
         each = together.sum(axis=2)
         total = each.sum(axis=1)
         apart = _distances(each, level)
         by_chance = np.einsum("dj,dk,djk->d", each, each, apart)
-        return _Disagreement(
+        return Disagreement(
             _ratio(np.einsum("djk,djk->d", together, apart), total), _ratio(by_chance, total * (total - 1))
         )
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from interbench_tasks.critique_votes import STRATEGIES, TOP, Vote, panel_of
-from interbench_tasks.metrics.panel_rankings import Panel, majority_of_votes
-from interbench_tasks.metrics.pcq import Combine, pcq
+from interbench_tasks.critique_votes import STRATEGIES, Vote, panel_of
+from interbench_tasks.metrics.composed import composed_pcq
+from interbench_tasks.metrics.panel_rankings import Make, Panel, majority_of_votes
+from interbench_tasks.metrics.pcq import Combine
 
 NOTHING = (0.0, 0.0, float(STRATEGIES.index("none")), 0.0)
 """The vote of a judge that detected nothing."""
@@ -64,22 +65,12 @@ class CritiquePanel:
         return {judge: None if values is None else _vote(values) for judge, values in cell.items()}
 
     @property
-    def metrics(self) -> Mapping[str, Panel]:
-        """Metric -> what a panel makes of votes, [judges, models, items, 4] -> [models, items]; NaN where undecided."""
-        return {"eda": _detection, "pcq": self._pcq}
+    def metrics(self) -> Mapping[str, tuple[Panel, Make | None]]:
+        """Metric -> what a panel makes of votes, [judges, models, items, 4]; NaN where undecided.
 
-    def _pcq(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each item's PCQ. The items that all judges spoke of are done at once, the others one by one."""
-        found = _pcq_of_whole_panels(votes, self.combine)
-        for model, item in zip(*np.nonzero(np.isnan(votes[..., DETECTED]).any(axis=0)), strict=True):
-            found[model, item] = self._pcq_of_one(votes[:, model, item])
-        return found
-
-    def _pcq_of_one(self, votes: NDArray[np.float64]) -> float:
-        panel = panel_of([None if np.isnan(vote[DETECTED]) else _as_vote(vote) for vote in votes])
-        if panel.detected is None or (panel.detected and panel.se is None):
-            return float("nan")
-        return pcq(float(panel.detected), panel.dp, panel.se, self.combine)
+        Of `eda` [models, items]; of `pcq` its parts [3, models, items] (detected, dp, se), and what their means make.
+        """
+        return {"eda": (_detection, None), "pcq": (_parts, composed_pcq("", self.combine).make)}
 
 
 def _vote(values: Sequence[Any]) -> tuple[float, ...]:
@@ -100,8 +91,22 @@ def _detection(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     return majority_of_votes(votes[..., DETECTED])
 
 
-def _pcq_of_whole_panels(votes: NDArray[np.float64], combine: Combine) -> NDArray[np.float64]:
-    """PCQ by the rules of `critique_votes.outcome_of`; meaningless for an item that a judge is missing at."""
+def _parts(votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Detected, dp and se of each item, [3, models, items]; the last two NaN where nothing was, each where undecided.
+
+    The items that all judges spoke of are done at once, the others one by one.
+    """
+    found = _parts_of_whole_panels(votes)
+    for model, item in zip(*np.nonzero(np.isnan(votes[..., DETECTED]).any(axis=0)), strict=True):
+        given = [None if np.isnan(vote[DETECTED]) else _as_vote(vote) for vote in votes[:, model, item]]
+        panel = panel_of(given)
+        told = (panel.detected, panel.dp, panel.se)
+        found[:, model, item] = [np.nan if value is None else float(value) for value in told]
+    return found
+
+
+def _parts_of_whole_panels(votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same by the rules of `critique_votes.outcome_of`; meaningless for an item that a judge is missing at."""
     saw = votes[..., DETECTED] == 1
     n_saw = saw.sum(axis=0)
     diagnosis = votes[..., DIAG].sum(axis=0) / len(votes)
@@ -117,14 +122,6 @@ def _pcq_of_whole_panels(votes: NDArray[np.float64], combine: Combine) -> NDArra
     most = np.take_along_axis(chose, top[None], axis=0)[0]
     aligned = np.take_along_axis(scores, top[None], axis=0)[0] / np.maximum(most, 1)
     strategy = np.where(2 * most > n_saw, aligned, scores.sum(axis=0) / np.maximum(n_saw, 1))
-    return np.where(2 * n_saw > len(votes), _combined(diagnosis / TOP, strategy / TOP, combine), 0.0)
-
-
-def _combined(diagnosis: NDArray[np.float64], strategy: NDArray[np.float64], combine: Combine) -> NDArray[np.float64]:
-    """`pcq.pcq` of detected items, from shares in [0, 1]."""
-    if combine == "arithmetic":
-        return (diagnosis + strategy) / 2
-    if combine == "geometric":
-        return np.sqrt(diagnosis * strategy)
-    total = diagnosis + strategy
-    return np.divide(2 * diagnosis * strategy, total, out=np.zeros_like(total), where=total > 0)
+    detected = 2 * n_saw > len(votes)
+    parts = [detected.astype(np.float64), *(np.where(detected, one, np.nan) for one in (diagnosis, strategy))]
+    return np.stack(parts)

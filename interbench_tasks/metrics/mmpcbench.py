@@ -22,8 +22,11 @@ The paper's (MMPCBench, arXiv 2608.29286), over items that one thing is wrong wi
 Ours: `far_v` = any false alarm / valid items. `precision`, `recall` (the same number as `eda`) and `f1` of detection,
 where there are flawed and valid items: TP = flawed and detected, FA = valid with a false alarm, FN = flawed and not
 detected; dual errors are not among them. `<metric>.<style>`: of the items that were asked in a further style;
-`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the same items.
-`solved_after_clarification`: right answers / items whose model asked back and was told.
+`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the same items. `<metric>@<variant>`: of a
+variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>` (`eda`, `eda_r`, `pcq`):
+that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant - another, over the same items.
+`solved_after_clarification`: right answers / items whose model asked back and was told (`n_never_told`: those that only
+other judges, asked later, take for asking back).
 
 Counts: `n_undecided` flawed items, of which missing judges could have decided whether anything was detected (or below
 the quorum); `n_partial`: judged without all judges; `n_no_trace` replies to flawed items without reasoning;
@@ -41,9 +44,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.critique_votes import Panel
-from interbench_tasks.flaws import type_of
+from interbench_tasks.flaws import TYPES, type_of
 from interbench_tasks.metrics.cases import Case, Column
 from interbench_tasks.metrics.closed_forms import Interval
+from interbench_tasks.metrics.composed import Composed, composed_pcq
 from interbench_tasks.metrics.critique_panel import CritiquePanel
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_cases import cases_of, panels_of
@@ -51,14 +55,17 @@ from interbench_tasks.metrics.mmpcbench_names import (
     COUNTS,
     HEADLINE,
     CritiqueOptions,
+    branch_of,
     kind_of_metric,
     rate_names,
+    suffix_of,
 )
 from interbench_tasks.metrics.mmpcbench_ratios import Items, f1_estimate, pcq_estimates
 from interbench_tasks.metrics.mmpcbench_summary import summary_from_record
 from interbench_tasks.metrics.pcq import TOP, pcq
 from interbench_tasks.metrics.sums import ZERO_TO_ONE, estimates_from_sums
 from interbench_tasks.records import EpisodeRecord
+from interbench_tasks.sweeps import pairs_of
 
 SPANS = {
     "share": ZERO_TO_ONE,
@@ -78,11 +85,12 @@ class CritiqueMetrics:
         self._quorum = options.quorum
         self._combine = options.pcq_combine
         self._judge_reasoning = options.judge_reasoning
-        self._styles = tuple(options.more_styles)
-        self._names = tuple(rate_names(self._styles))
+        self._variants = tuple(options.variants)
+        self._branches = (*options.more_styles, *self._variants)
+        self._names = tuple(rate_names(options.more_styles, self._variants))
 
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
-        """Every judge's vote; JSON-able, under 4 KB for up to 15 judges."""
+        """Every judge's vote; JSON-able; under 4 KB for 15 judges, or 3 and 8 variants."""
         return summary_from_record(record, judge_reasoning=self._judge_reasoning)
 
     def contributions(self, summary: Mapping[str, Any]) -> dict[str, float]:
@@ -93,7 +101,7 @@ class CritiqueMetrics:
             if case.scored and case.value is not None:
                 values.setdefault(name, []).append(case.value)
         own = {name: sum(found) / len(found) for name, found in values.items()}
-        for suffix in ("", *(f".{style}" for style in self._styles)):
+        for suffix in ("", *map(suffix_of, self._branches)):
             if f"eda{suffix}" in own and (own[f"eda{suffix}"] == 0 or f"se{suffix}" in own):
                 parts = own[f"eda{suffix}"], own.get(f"dp{suffix}"), own.get(f"se{suffix}")
                 own[f"pcq{suffix}"] = pcq(*parts, self._combine)
@@ -125,6 +133,12 @@ class CritiqueMetrics:
     def headline(self, names: Sequence[str]) -> list[str]:
         """The names for the harness's table; all the others are in `metrics.json`."""
         return [name for name in names if name in HEADLINE]
+
+    @property
+    def composed(self) -> dict[str, Composed]:
+        """Metric -> how it comes from the means of others: PCQ, of all items, of each type, style and variant."""
+        suffixes = ("", *(f".{of_type}" for of_type in TYPES), *map(suffix_of, self._branches))
+        return {f"pcq{suffix}": composed_pcq(suffix, self._combine) for suffix in suffixes}
 
     @property
     def panel(self) -> CritiquePanel:
@@ -168,11 +182,14 @@ class CritiqueMetrics:
                 if panels[place] and type_of(row["category"]) == of_type
             }
             found[f".{of_type}"] = Items.of(chosen)
-        for style in self._styles:
-            asked = {place: own for place, own in enumerate(panels) if style in own}
-            found[f".{style}"] = Items.of(
-                {place: own[style] for place, own in asked.items()},
-                base={place: own[""] for place, own in asked.items()},
+        pairs = [(branch, "", suffix_of(branch)) for branch in self._branches]
+        pairs += [(one, other, f"@{one}-{other}") for one, other in pairs_of(self._variants)]
+        for one, other, suffix in pairs:
+            asked = {place: own for place, own in enumerate(panels) if one in own and other in own}
+            found[suffix] = Items.of(
+                {place: own[one] for place, own in asked.items()},
+                base={place: own[other] for place, own in asked.items()},
+                shift_only=other != "",
             )
         return {suffix: items for suffix, items in found.items() if items.panels}
 
@@ -193,6 +210,7 @@ class CritiqueMetrics:
             "n_judge_missing": missing,
             "n_judge_asked_again": again,
             "n_cut_replies": summary["cut"],
+            "n_never_told": summary.get("never_told", 0),
         }
 
 
@@ -201,7 +219,7 @@ def _types_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _is_of_a_type(name: str) -> bool:
-    return name.partition(".")[2] in ("EE", "PC", "MP", "BC")
+    return not branch_of(name) and name.partition(".")[2] in TYPES
 
 
 def _column(name: str, rows: Sequence[int], cases: Sequence[Case]) -> Column:

@@ -9,7 +9,9 @@ from typing import Any
 from interbench_tasks.critique_votes import PARTS, SPLIT, STRATEGIES, TOP, Panel, majority, panel_of
 from interbench_tasks.flaws import type_of
 from interbench_tasks.metrics.cases import OUT, Case, known, truth
+from interbench_tasks.metrics.mmpcbench_names import STYLES, suffix_of
 from interbench_tasks.metrics.mmpcbench_summary import values_in, votes_in
+from interbench_tasks.sweeps import pairs_of
 
 Cases = Iterator[tuple[str, Case]]
 
@@ -31,7 +33,7 @@ def cases_of(summary: Mapping[str, Any], panels: Mapping[str, Panel], *, declare
 
 
 def panels_of(summary: Mapping[str, Any], *, declared: int, quorum: int | None) -> dict[str, Panel]:
-    """Branch ('' or a style) -> what the panel made of the response to a flawed input."""
+    """Branch ('', a style or a variant) -> what the panel made of the response to a flawed input."""
     if summary["kind"] != "flawed":
         return {}
     cells = {"": None, **summary["votes"]}
@@ -47,12 +49,27 @@ def _flawed_cases(summary: Mapping[str, Any], panels: Mapping[str, Panel], decla
             yield f"{name}.{of_type}", case
     yield "precision", Case(counts=_counts(main), value=1.0 if main.detected else None, low=1.0, high=1.0)
     yield "recall", detection(main)
-    for style, panel in panels.items():
-        if style:
-            yield from ((f"{name}.{style}", case) for name, case in panel_cases(panel) if "." not in name)
-            yield f"shift_eda.{style}", _difference(detection(panel), detection(main))
-    if "reasoning" in summary:
-        yield from _consistency(panel_of(votes_in(summary["reasoning"], declared), quorum), main)
+    for branch, panel in panels.items():
+        if branch:
+            at = suffix_of(branch)
+            yield from ((f"{name}{at}", case) for name, case in panel_cases(panel) if "." not in name)
+            yield f"shift_eda{at}", _difference(detection(panel), detection(main))
+    thoughts = thoughts_of(summary, declared=declared, quorum=quorum)
+    for branch, thought in thoughts.items():
+        yield from ((f"{name}{suffix_of(branch)}", case) for name, case in _consistency(thought, panels[branch]))
+        if branch and "" in thoughts:
+            yield f"shift_eda_r{suffix_of(branch)}", _difference(detection(thought), detection(thoughts[""]))
+    for one, other in pairs_of([branch for branch in panels if branch not in ("", *STYLES)]):
+        yield f"shift_eda@{one}-{other}", _difference(detection(panels[one]), detection(panels[other]))
+        if one in thoughts and other in thoughts:
+            yield f"shift_eda_r@{one}-{other}", _difference(detection(thoughts[one]), detection(thoughts[other]))
+
+
+def thoughts_of(summary: Mapping[str, Any], *, declared: int, quorum: int | None) -> dict[str, Panel]:
+    """Branch -> what the panel made of the reasoning there; without those that have none, or that nobody judged."""
+    cells = {"": summary["reasoning"]} if "reasoning" in summary else {}
+    cells |= summary.get("thoughts", {})
+    return {branch: panel_of(votes_in(cell, declared), quorum) for branch, cell in cells.items()}
 
 
 def panel_cases(panel: Panel) -> Cases:

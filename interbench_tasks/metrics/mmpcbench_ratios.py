@@ -28,12 +28,16 @@ class Items:
 
     panels: Mapping[int, Panel]
     base: Mapping[int, Panel] = field(default_factory=dict)
-    """The same items in the task's own style, where these are of another one."""
+    """The same items in the task's own style (or with another variant's options), where these are of another one."""
+    shift_only: bool = False
+    """Whether only the difference is wanted."""
 
     @classmethod
-    def of(cls, panels: Mapping[int, Panel], *, base: Mapping[int, Panel] | None = None) -> Items:
+    def of(
+        cls, panels: Mapping[int, Panel], *, base: Mapping[int, Panel] | None = None, shift_only: bool = False
+    ) -> Items:
         """Items, and those that they are compared with."""
-        return cls(panels=panels, base=base or {})
+        return cls(panels=panels, base=base or {}, shift_only=shift_only)
 
 
 def pcq_estimates(
@@ -51,7 +55,8 @@ def pcq_estimates(
     drawn = _drawn(groups, clusters, seed)
     found: dict[str, Estimate] = {}
     for suffix in [suffix for suffix in items if suffix in groups]:
-        found[f"pcq{suffix}"] = _estimate(groups[suffix], pcq_of_draws(*drawn[suffix], combine), combine)
+        if not items[suffix].shift_only:
+            found[f"pcq{suffix}"] = _estimate(groups[suffix], pcq_of_draws(*drawn[suffix], combine), combine)
         base = f"{suffix} base"
         if base in groups:
             draws = pcq_of_draws(*drawn[suffix], combine) - pcq_of_draws(*drawn[base], combine)

@@ -7,11 +7,13 @@ from typing import Any
 
 from interbench_tasks.critique_votes import Vote
 from interbench_tasks.flaws import Kind, kind_of
+from interbench_tasks.metrics.mmpcbench_names import STYLES
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import EpisodeRecord, Turn, Verdict
 
 NO_ANSWER = "rule:no_answer"
 CLARIFICATION = "clarification"
+NEVER_TOLD = "never_told"
 VALUES: Mapping[Kind, Sequence[str]] = {
     "flawed": ("detected", "diag", "strategy", "strategy_score"),
     "dual": ("detected", "identified"),
@@ -25,12 +27,14 @@ def summary_from_record(record: EpisodeRecord, *, judge_reasoning: bool) -> dict
 
     Args: judge_reasoning = whether the task has reasoning judged.
 
-    Keys: `kind`; `votes` = branch ('' or a style) -> judge -> the values of `VALUES` of its verdict, None where it gave
-    none; a branch of which nothing is known is None, and one without a final answer the text `no_answer`. `reasoning` =
-    judge -> [detected, diag] or None; absent without reasoning or where nobody judged it, None where that failed.
-    `clarified` = [whether it was solved, or None]; absent where no clarification was played. `lost` = [verdicts that
-    are missing, judges that were asked again]; `cut` = replies at the token limit; `traced` = whether the reply to the
-    item has reasoning, None where there is no reply.
+    Keys: `kind`; `votes` = branch ('', a style or a variant) -> judge -> the values of `VALUES` of its verdict, None
+    where it gave none; a branch of which nothing is known is None, and one without a final answer the text `no_answer`.
+    `reasoning` = judge -> [detected, diag] or None; absent without reasoning or where nobody judged it, None where that
+    failed; `thoughts` = variant -> the same of its reply; absent without variants.
+    `clarified` = [whether it was solved, or None]; absent where no clarification was played. `never_told` = 1 where
+    only judges that were asked later say that the model asked back; else absent. `lost` = [verdicts that are missing,
+    judges that were asked again]; `cut` = replies at the token limit; `traced` = whether the reply to the item has
+    reasoning, None where there is no reply.
     """
     kind = kind_of(record.category)
     turns = [turn for turn in record.turns if turn.branch != CLARIFICATION]
@@ -47,6 +51,7 @@ def summary_from_record(record: EpisodeRecord, *, judge_reasoning: bool) -> dict
         "kind": kind,
         "votes": votes or {"": None},
         **_reasoning(turns, judged=judge_reasoning and kind == "flawed"),
+        **_thoughts(turns, judged=judge_reasoning and kind == "flawed"),
         **_clarified(record),
         "lost": [
             sum(verdict.status != "scored" for verdict in verdicts),
@@ -97,10 +102,22 @@ def _reasoning(turns: Sequence[Turn], *, judged: bool) -> dict[str, Any]:
     return {"traced": True, "reasoning": votes or None}
 
 
+def _thoughts(turns: Sequence[Turn], *, judged: bool) -> dict[str, Any]:
+    """The votes on the reasoning of each variant that has some."""
+    found = {
+        turn.branch: {v.judge: _values(v, ("detected", "diag")) for v in turn.reasoning_verdicts} or None
+        for turn in turns
+        if turn.branch not in ("", *STYLES) and turn.reply.usable
+        if parted(turn.reply.text, turn.reply.reasoning).reasoning is not None
+    }
+    return {"thoughts": found} if judged and found else {}
+
+
 def _clarified(record: EpisodeRecord) -> dict[str, Any]:
     turn = next((turn for turn in record.turns if turn.branch == CLARIFICATION), None)
     if turn is None:
-        return {}
+        never = any(end.reason == NEVER_TOLD for end in record.ends)
+        return {"never_told": 1} if never else {}
     return {"clarified": [None if turn.judgement is None else turn.judgement.correct]}
 
 

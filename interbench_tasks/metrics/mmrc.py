@@ -65,6 +65,11 @@ class ConversationMetrics:
         self._headline = frozenset(self.lineup.headline())
         self.bare = self.lineup.bare()
 
+    @property
+    def scale(self) -> Interval | None:
+        """Lowest and highest score of a judge; None where nobody judges."""
+        return self.lineup.scale
+
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
         """What the metrics need of a record; JSON-able, under 4 KB for up to four arms, whatever the questions."""
         return summary_from_record(record, self.lineup)
@@ -79,6 +84,14 @@ class ConversationMetrics:
         counts = _counts(summary)
         found = {name: float(own[name]) for name in self._names if name in own}
         return found | {name: float(counts.get(name, 0)) for name in self._counts}
+
+    def parts(self, summary: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+        """Metric -> (sum, questions or pictures), for each metric that this conversation is scored in."""
+        return {name: (float(cell[2]), float(cell[0])) for name, cell in _cells(summary) if cell[0]}
+
+    def composites(self) -> dict[str, tuple[str, ...]]:
+        """The overalls, and the differences of overalls, each with the six whose unweighted mean it is."""
+        return dict(self._means)
 
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         """All metrics, in the order to show; undefined ones are absent, without conversations all are.

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 Panel = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """What judges say of the same replies -> one value each: [judges, models, items] -> [models, items], NaN: none. A panel
-that needs more of each vote than a number takes further axes."""
+that needs more of each vote than a number takes further axes; one whose metric is composed of several means gives
+[parts, models, items], of which an item is decided where the first part is 0, or all are known."""
+Make = Callable[..., NDArray[np.float64]]
+"""The means of such parts, [models] each -> the metric of each model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +62,23 @@ def majority_of_votes(votes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def leave_one_judge_out(
-    votes: NDArray[np.float64], judges: Sequence[str], models: Sequence[str], panel: Panel = mean_of_votes
+    votes: NDArray[np.float64],
+    judges: Sequence[str],
+    models: Sequence[str],
+    panel: Panel = mean_of_votes,
+    make: Make | None = None,
 ) -> tuple[PanelRanking, ...]:
     """The ranking without each judge in turn.
 
     Source: ours, after MMPCBench (arXiv 2608.29286), which leaves out the judge of a model's family.
-    Args: votes = [judges, models, items, ...], NaN where a judge gave none.
+    Args: votes = [judges, models, items, ...], NaN where a judge gave none; make = of a panel that gives parts.
     Raises: ValueError for less than two judges, or shapes that do not fit.
     """
     _check(votes, judges, models)
     whole = panel(votes)
     return tuple(
-        _ranking(judge, models, whole, panel(np.delete(votes, number, axis=0))) for number, judge in enumerate(judges)
+        _ranking(judge, models, whole, panel(np.delete(votes, number, axis=0)), make)
+        for number, judge in enumerate(judges)
     )
 
 
@@ -79,6 +87,7 @@ def leave_own_family_out(
     judges: Mapping[str, str | None],
     models: Mapping[str, str | None],
     panel: Panel = mean_of_votes,
+    make: Make | None = None,
 ) -> PanelRanking | None:
     """The ranking where each model is judged by judges of other families only.
 
@@ -93,15 +102,15 @@ def leave_own_family_out(
     for number, family in enumerate(models.values()):
         kept = [index for index, own in enumerate(judges.values()) if own is None or own != family]
         if len(kept) == len(judges):
-            rows.append(whole[number])
+            rows.append(whole[..., number, :])
         elif kept:
-            rows.append(panel(votes[kept][:, [number]])[0])
+            rows.append(panel(votes[kept][:, [number]])[..., 0, :])
         else:  # nobody else is left to judge it
-            rows.append(np.full(whole.shape[1], np.nan))
+            rows.append(np.full(whole[..., number, :].shape, np.nan))
     families = {family for family in judges.values() if family is not None}
     if not families & set(models.values()):
         return None
-    return _ranking("own family", list(models), whole, np.stack(rows))
+    return _ranking("own family", list(models), whole, np.stack(rows, axis=-2), make)
 
 
 def _check(votes: NDArray[np.float64], judges: Sequence[str], models: Sequence[str]) -> None:
@@ -112,9 +121,13 @@ def _check(votes: NDArray[np.float64], judges: Sequence[str], models: Sequence[s
 
 
 def _ranking(
-    without: str, models: Sequence[str], whole: NDArray[np.float64], smaller: NDArray[np.float64]
+    without: str,
+    models: Sequence[str],
+    whole: NDArray[np.float64],
+    smaller: NDArray[np.float64],
+    make: Make | None,
 ) -> PanelRanking:
-    before, after = _means(whole), _means(smaller)
+    before, after = _values(whole, make), _values(smaller, make)
     both = ~np.isnan(before) & ~np.isnan(after)
     old, new = _ranks(before[both]), _ranks(after[both])
     names = [model for model, known in zip(models, both, strict=True) if known]
@@ -126,8 +139,21 @@ def _ranking(
         moved=tuple(name for name, one, other in zip(names, old, new, strict=True) if one != other),
         spearman=spearman,
         kendall=kendall,
-        undecided=int((~np.isnan(whole) & np.isnan(smaller)).sum()),
+        undecided=int((_decided(whole) & ~_decided(smaller)).sum()),
     )
+
+
+def _values(items: NDArray[np.float64], make: Make | None) -> NDArray[np.float64]:
+    """The metric of each model."""
+    return _means(items) if make is None else make(*(_means(part) for part in items))
+
+
+def _decided(items: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """[models, items]: whether the panel came to a value."""
+    if items.ndim == 2:
+        return ~np.isnan(items)
+    found: NDArray[np.bool_] = (items[0] == 0) | ~np.isnan(items).any(axis=0)
+    return found
 
 
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:

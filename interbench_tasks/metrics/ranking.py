@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.metrics.closed_forms import Interval
+from interbench_tasks.metrics.composed import Composed, means_of
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
 
 LEVEL = 0.95
@@ -40,9 +41,9 @@ class ModelRank:
     worst: int
     """The simultaneous 95% interval of the rank, `best <= rank <= worst`."""
     value: float
-    """Mean over the items that count for it."""
+    """Mean over the items that count for it; of a composed metric, what the means of its parts come to."""
     n: int
-    """How many these are."""
+    """How many these are; of a composed metric, of its first part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +84,12 @@ def rankings_from(
     metrics: Mapping[str, NDArray[np.float64]],
     models: Sequence[str],
     *,
+    composed: Mapping[str, Composed] | None = None,
     clusters: Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Ranking]:
-    """The ranking by each metric; a metric that counts for less than two models has none.
+    """The ranking by each metric, then by each composed one; one that counts for less than two models has none.
 
     Formula: value = mean over the items that count; rank interval: pairs whose simultaneous interval
         d +- c * s leaves 0 outside, d = difference of values, s = its bootstrap deviation, c = 95% quantile over the
@@ -95,23 +97,30 @@ def rankings_from(
     Source: rank intervals as in Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91(1), 476-518;
         McNemar (1947), Psychometrika 12, 153-157; Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70.
     Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; the same models
-        and items in all; clusters[i] = cluster of item i, None: all independent.
+        and items in all; composed = name -> how it is made of metrics that are there; these are ranked by themselves
+        too. clusters[i] = cluster of item i, None: all independent.
     Raises: ValueError for shapes that do not fit, one name twice, or less than two models.
     """
     groups = _checked(metrics, models, clusters)
     if not metrics:
         return {}
     resamples = Resamples(groups, draws=draws, seed=seed)
-    # One pass for all metrics; [models, items] of each become columns.
-    values = np.concatenate(list(metrics.values()), axis=0).T
-    counted = ~np.isnan(values)
-    drawn = resamples.ratios(np.where(counted, values, 0.0), counted)
+    drawn = drawn_means(metrics, resamples)
     found: dict[str, Ranking] = {}
-    for number, (name, own) in enumerate(metrics.items()):
-        columns = slice(number * len(models), (number + 1) * len(models))
-        there = [index for index in range(len(models)) if not np.isnan(own[index]).all()]
+    for name in (*metrics, *(composed or {})):
+        how = (composed or {}).get(name, Composed(parts=(name,), make=_as_it_is))
+        own = metrics[how.parts[0]]
+        means = how.make(*means_of([metrics[part] for part in how.parts]))
+        there = [index for index in range(len(models)) if not np.isnan(means[index])]
         if len(there) >= 2:
-            kept = _Kept(own[there], drawn[:, columns][:, there], [models[index] for index in there], resamples)
+            kept = _Kept(
+                own[there],
+                means[there],
+                how.make(*(drawn[part] for part in how.parts))[:, there],
+                [models[index] for index in there],
+                resamples,
+                of_items=len(how.parts) == 1,
+            )
             found[name] = Ranking(
                 metric=name,
                 models=kept.ranks(),
@@ -121,6 +130,23 @@ def rankings_from(
                 n_clusters=len(set(groups)),
             )
     return found
+
+
+def _as_it_is(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    return means
+
+
+def drawn_means(metrics: Mapping[str, NDArray[np.float64]], resamples: Resamples) -> dict[str, NDArray[np.float64]]:
+    """Metric -> each model's mean in each draw, [draws, models]; NaN where a draw has no item that counts.
+
+    Args: metrics = name -> float64 [models, items].
+    """
+    # One pass for all metrics; [models, items] of each become columns.
+    values = np.concatenate(list(metrics.values()), axis=0).T
+    counted = ~np.isnan(values)
+    drawn = resamples.ratios(np.where(counted, values, 0.0), counted)
+    n = len(next(iter(metrics.values())))
+    return {name: drawn[:, place * n : (place + 1) * n] for place, name in enumerate(metrics)}
 
 
 def _checked(
@@ -145,15 +171,21 @@ class _Kept:
     def __init__(
         self,
         values: NDArray[np.float64],
+        means: NDArray[np.float64],
         drawn: NDArray[np.float64],
         models: Sequence[str],
         resamples: Resamples,
+        *,
+        of_items: bool,
     ) -> None:
-        """Take values [models, items] and the means in each draw, [draws, models]."""
-        self._values, self._drawn, self._models, self._resamples = values, drawn, models, resamples
+        """Take values [models, items], the metric [models], and the metric in each draw, [draws, models].
+
+        Args: of_items = whether the metric is the mean of the values.
+        """
+        self._values, self._means, self._drawn = values, means, drawn
+        self._models, self._resamples, self._of_items = models, resamples, of_items
         self._counted = ~np.isnan(values)
         self._n = self._counted.sum(axis=1)
-        self._means = np.array([math.fsum(own[~np.isnan(own)].tolist()) for own in values]) / self._n
         self._order = sorted(range(len(models)), key=lambda index: (-self._means[index], models[index]))
 
     def ranks(self) -> tuple[ModelRank, ...]:
@@ -242,7 +274,8 @@ class _Kept:
             value=apart, n=n, ci95=ends, method="paired_bootstrap" if independent else "cluster_bootstrap"
         )
         one, other = self._values[above][both], self._values[below][both]
-        return difference, max(p, 1 / (1 + len(self._drawn))), exact_mcnemar(one, other) if independent else None
+        exact = exact_mcnemar(one, other) if independent and self._of_items else None
+        return difference, max(p, 1 / (1 + len(self._drawn))), exact
 
 
 def exact_mcnemar(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
@@ -290,6 +323,8 @@ def across_models(
     metrics: Mapping[str, NDArray[np.float64]],
     pairs: Sequence[tuple[str, str]] = (),
     *,
+    composed: Mapping[str, Composed] | None = None,
+    of: Sequence[str] | None = None,
     clusters: Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
@@ -299,41 +334,37 @@ def across_models(
     Formula: `cv.<metric>` = standard deviation / mean of the models' values (n - 1 in the denominator);
         `r.<first>.<second>` = Pearson's correlation of the models' values.
     Source: MMPCBench (arXiv 2608.29286), r(EDA, PCQ), r(Q, PCQ) and CVs; which deviation it takes is not said.
-    Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; clusters as in
-        `rankings_from`.
+    Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; composed and
+        clusters as in `rankings_from`; of = those that are told, None: all.
     Returns: estimates, n = models; the interval resamples items, for these models: it says nothing of other models. A
         CV of less than two models or of mean 0 is absent, so is an r of less than three, or of a metric that is the
         same for all.
     Raises: ValueError for a pair that names no metric.
     """
-    unknown = [name for pair in pairs for name in pair if name not in metrics]
+    further = composed or {}
+    unknown = [name for pair in pairs for name in pair if name not in metrics and name not in further]
     if unknown:
-        raise ValueError(f"across_models: no metric {', '.join(unknown)}; there are: {', '.join(metrics)}")
+        raise ValueError(f"across_models: no metric {', '.join(unknown)}; there are: {', '.join([*metrics, *further])}")
     if not metrics:
         return {}
     n_items = next(iter(metrics.values())).shape[1]
     groups = clusters if clusters is not None else [str(item) for item in range(n_items)]
-    values = np.concatenate(list(metrics.values()), axis=0).T
-    counted = ~np.isnan(values)
-    filled = np.where(counted, values, 0.0)
-    sums = np.array([[math.fsum(column) for column in filled.T.tolist()]])
-    n = counted.sum(axis=0)[None]
-    own = np.divide(sums, n, out=np.full(sums.shape, np.nan), where=n > 0)
-    drawn = np.concatenate([own, Resamples(groups, draws=draws, seed=seed).ratios(filled, counted)])
-    by_metric: dict[str, NDArray[np.float64]] = {}
-    at = 0
-    for name, matrix in metrics.items():
-        by_metric[name] = drawn[:, at : at + matrix.shape[0]]
-        at += matrix.shape[0]
+    drawn = drawn_means(metrics, Resamples(groups, draws=draws, seed=seed))
+    own = dict(zip(metrics, means_of(list(metrics.values())), strict=True))
+    by_metric = {name: np.concatenate([own[name][None], drawn[name]]) for name in metrics}
+    by_metric |= {name: how.make(*(by_metric[part] for part in how.parts)) for name, how in further.items()}
+    told = [*metrics, *further] if of is None else of
     independent = len(set(groups)) == len(groups)
-    return dict(_across(by_metric, pairs, "bootstrap" if independent else "cluster_bootstrap"))
+    method = "bootstrap" if independent else "cluster_bootstrap"
+    return dict(_across(by_metric, told, pairs, method))
 
 
 def _across(
-    by_metric: Mapping[str, NDArray[np.float64]], pairs: Sequence[tuple[str, str]], method: str
+    by_metric: Mapping[str, NDArray[np.float64]], told: Sequence[str], pairs: Sequence[tuple[str, str]], method: str
 ) -> Iterator[tuple[str, Estimate]]:
     """Args: by_metric = name -> [1 + draws, models]; the first row holds the values themselves."""
-    for name, own in by_metric.items():
+    for name in told:
+        own = by_metric[name]
         kept = own[:, ~np.isnan(own[0])]
         if kept.shape[1] >= 2 and abs(kept[0].mean()) > _NOTHING:
             means = kept.mean(axis=1)

@@ -11,22 +11,35 @@ interval a mean gets follows `metrics.intervals`:
 
 Wilson's interval of scores takes their share of the scale for a share of successes: of all scores with that mean, those
 at the ends of the scale vary most, so the interval is never too narrow. A mean of means (`overall`) is drawn with its
-parts from the same resamples; where its bootstrap collapses, its ends are the means of its parts' ends.
+parts from the same resamples; where its bootstrap collapses, or a part rests on one cluster, which no resampling
+varies, its ends are the means of its parts' ends.
+
+A paired difference of two tables is the difference of their means over the rows that both count, drawn together:
+
+| paired rows                                    | interval                                                |
+|------------------------------------------------|---------------------------------------------------------|
+| one question each, no two of one cluster       | t; of successes paired_agresti_min                      |
+| otherwise                                      | cluster_bootstrap                                       |
+| ... but it collapses                           | agresti_min_by_cluster, of the share of the scale       |
+| all of one cluster                             | none (`one_cluster`): one does not tell how much it varies |
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from interbench_tasks.metrics.closed_forms import Interval, student, wilson
+from interbench_tasks.metrics.closed_forms import Interval, agresti_min, student, wilson
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
 
 ZERO_TO_ONE = Interval(0.0, 1.0)
+ONE_CLUSTER = "one_cluster"
+"""Method of an estimate that has no interval, because all it rests on is of one cluster."""
 _NO_WIDTH = 1e-9
 """A bootstrap interval up to this wide, or a deviation up to this, is none: sums in another order differ by less."""
 
@@ -39,8 +52,8 @@ class Sums:
     """float64 [rows]: sum of the values of the row's scored questions."""
     squares: NDArray[np.float64]
     """float64 [rows]: sum of their squares."""
-    counted: NDArray[np.int64]
-    """int64 [rows]: how many questions that are."""
+    counted: NDArray[Any]
+    """int64 [rows]: how many questions that are; or float64, what they weigh."""
     unscored: int = 0
     lowest: float = 0.0
     """Sum of the smallest values that the unscored questions may have."""
@@ -56,13 +69,30 @@ class Sums:
 
     @property
     def n(self) -> int:
-        """Scored questions."""
-        return int(self.counted.sum())
+        """Scored questions; where these have weights, the sum of the weights, rounded."""
+        return round(self.weight)
+
+    @property
+    def weight(self) -> float:
+        """The denominator."""
+        return math.fsum(self.counted.tolist())
 
     @property
     def value(self) -> float:
         """Their mean; the same for any order of rows. Undefined where n is 0."""
-        return math.fsum(self.totals.tolist()) / self.n
+        return math.fsum(self.totals.tolist()) / self.weight
+
+    def only(self, rows: NDArray[np.bool_]) -> Sums:
+        """The same of some rows alone, without what is unscored: nobody knows in which row that is."""
+        return replace(
+            self,
+            totals=np.where(rows, self.totals, 0.0),
+            squares=np.where(rows, self.squares, 0.0),
+            counted=np.where(rows, self.counted, 0),
+            unscored=0,
+            lowest=0.0,
+            highest=0.0,
+        )
 
     @property
     def bounds(self) -> Interval | None:
@@ -87,6 +117,11 @@ class Sums:
             ends, method = wilson(share * n_clusters, n_clusters), "wilson" if independent else "wilson_by_cluster"
         return Interval(low + width * ends.low, low + width * ends.high), method
 
+    @property
+    def deviates(self) -> bool:
+        """Whether not all scored values are the same; of rows with one question each."""
+        return self._deviation() > _NO_WIDTH * (self.span.high - self.span.low)
+
     def _deviation(self) -> float:
         """Standard deviation of the scored values, n - 1 in the denominator; 0 for a single one."""
         if self.n < 2:
@@ -108,7 +143,7 @@ def estimates_from_sums(
     Args: clusters[i] = cluster of row i; means = metric -> the columns whose unweighted mean it is.
     Returns: name -> estimate, means last; a column that counts nothing is absent, and a mean that lacks a part of it.
     """
-    defined = {name: column for name, column in columns.items() if column.n > 0}
+    defined = {name: column for name, column in columns.items() if column.weight > 0}
     wanted = {name: parts for name, parts in (means or {}).items() if parts and all(part in defined for part in parts)}
     if not defined:
         return {}
@@ -117,10 +152,69 @@ def estimates_from_sums(
     needed = {name for name, column in defined.items() if n_clusters[name] < column.n}
     needed |= {part for parts in wanted.values() for part in parts}
     drawn = _drawn({name: column for name, column in defined.items() if name in needed}, resamples)
-    found = {name: _estimate(column, n_clusters[name], drawn.get(name)) for name, column in defined.items()}
-    for name, parts in wanted.items():
-        found[name] = _mean_of([found[part] for part in parts], [drawn[part] for part in parts])
+    return _with_means(defined, wanted, n_clusters, drawn)
+
+
+def _with_means(
+    columns: Mapping[str, Sums],
+    means: Mapping[str, Sequence[str]],
+    n_clusters: Mapping[str, int],
+    drawn: Mapping[str, NDArray[np.float64]],
+) -> dict[str, Estimate]:
+    found = {name: _estimate(column, n_clusters[name], drawn.get(name)) for name, column in columns.items()}
+    for name, parts in means.items():
+        varied = all(n_clusters[part] > 1 for part in parts)
+        found[name] = _mean_of([found[part] for part in parts], [drawn[part] for part in parts] if varied else [])
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedSums:
+    """One metric of two tables, over the rows that both count it in."""
+
+    first: Estimate
+    """Its `n` counts questions, as that of `second` does."""
+    second: Estimate
+    difference: Estimate
+    """first - second; its `n` counts rows, of a mean of metrics those that are paired in one of them at least."""
+
+
+def paired_from_sums(
+    first: Mapping[str, Sums],
+    second: Mapping[str, Sums],
+    clusters: Sequence[str],
+    *,
+    means: Mapping[str, Sequence[str]] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> dict[str, PairedSums]:
+    """Both tables' metrics and their differences, over the rows that both count, from one set of resamples.
+
+    Formula: per column sum(first totals) / sum(first counted) - the same of second, over the rows where both count
+        something; of a mean the unweighted mean of its columns' differences.
+    Args: first, second = columns over the same rows; clusters[i] = cluster of row i; means = metric -> the columns
+        whose unweighted mean it is.
+    Returns: name -> pair, means last; absent where no row is paired, of a mean where one of its columns is absent.
+    """
+    both = {name: (first[name].counted > 0) & (second[name].counted > 0) for name in first if name in second}
+    both = {name: rows for name, rows in both.items() if rows.any()}
+    wanted = {name: parts for name, parts in (means or {}).items() if parts and all(part in both for part in parts)}
+    if not both:
+        return {}
+    resamples = Resamples(clusters, draws=draws, seed=seed)
+    n_clusters = {name: resamples.n_clusters(rows) for name, rows in both.items()}
+    sides = [{name: table[name].only(rows) for name, rows in both.items()} for table in (first, second)]
+    drawn = [_drawn(side, resamples) for side in sides]
+    one, other = (_with_means(side, wanted, n_clusters, own) for side, own in zip(sides, drawn, strict=True))
+    apart = {name: drawn[0][name] - drawn[1][name] for name in both}
+    found = {
+        name: _difference(sides[0][name], sides[1][name], n_clusters[name], apart[name], n=int(rows.sum()))
+        for name, rows in both.items()
+    }
+    for name, parts in wanted.items():
+        mean = _mean_of([found[part] for part in parts], [apart[part] for part in parts])
+        found[name] = replace(mean, n=int(np.any([both[part] for part in parts], axis=0).sum()))
+    return {name: PairedSums(first=one[name], second=other[name], difference=found[name]) for name in found}
 
 
 def mean_of_scored(
@@ -188,11 +282,41 @@ def _estimate(column: Sums, n_clusters: int, drawn: NDArray[np.float64] | None) 
     )
 
 
+def _difference(first: Sums, second: Sums, n_clusters: int, drawn: NDArray[np.float64], *, n: int) -> Estimate:
+    """One column's difference. Args: first, second = of the paired rows alone; drawn = differences in the resamples."""
+    value = first.value - second.value
+    most = first.span.high - first.span.low
+    interval, method = (None, ONE_CLUSTER) if n_clusters == 1 else (_middle(drawn), "cluster_bootstrap")
+    apart = first.totals - second.totals
+    graded = first.graded or second.graded
+    if n_clusters > 1 and n_clusters == n and first.counted.max() == second.counted.max() == 1:
+        column = replace(
+            first,
+            totals=apart,
+            squares=apart**2,
+            counted=(first.counted > 0).astype(np.int64),
+            span=Interval(-most, most),
+            graded=graded,
+        )
+        if graded and column.deviates:
+            interval, method = column.closed_form(n_clusters)
+        elif not graded and most == 1:
+            plus, minus = float((apart == 1).sum()), float((apart == -1).sum())
+            interval, method = agresti_min(plus, minus, n), "paired_agresti_min"
+    if interval is None and n_clusters > 1:
+        share = min(max(value / most, -1.0), 1.0)
+        ends = agresti_min(n_clusters * max(share, 0.0), n_clusters * max(-share, 0.0), n_clusters)
+        interval, method = Interval(most * ends.low, most * ends.high), "agresti_min_by_cluster"
+    return Estimate(value=value, n=n, ci95=interval, method=method, points=first.points)
+
+
 def _mean_of(parts: Sequence[Estimate], drawn: Sequence[NDArray[np.float64]]) -> Estimate:
-    """The unweighted mean of metrics, drawn together."""
-    interval, method = _middle(np.mean(np.stack(drawn), axis=0)), "cluster_bootstrap"
-    if interval is None:
-        ends = [part.ci95 for part in parts if part.ci95 is not None]
+    """The unweighted mean of metrics, drawn together. Args: drawn = empty where they cannot be."""
+    ends = [part.ci95 for part in parts if part.ci95 is not None]
+    interval, method = _middle(np.mean(np.stack(drawn), axis=0)) if drawn else None, "cluster_bootstrap"
+    if len(ends) < len(parts):
+        interval, method = None, ONE_CLUSTER
+    elif interval is None:
         interval, method = _mean_ends(ends), "mean_of_intervals"
     bounds = [part.bounds or Interval(part.value, part.value) for part in parts]
     unscored = sum(part.unscored for part in parts)

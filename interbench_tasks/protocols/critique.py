@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -14,12 +14,15 @@ from interbench_tasks.flawed_reader import STYLE_VARIABLES
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.prompts import render
-from interbench_tasks.protocols.critique_judging import CritiqueJudges, said_nothing
+from interbench_tasks.protocols.critique_calls import CRITIQUE_CALLS
+from interbench_tasks.protocols.critique_judging import REASONING, CritiqueJudges, said_nothing
 from interbench_tasks.protocols.records_of import begun_record, models_of
+from interbench_tasks.protocols.rehearsed import RehearsedCalls
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Message, Reply, RoleName, Turn, Verdict, history
 from interbench_tasks.redaction import redact
+from interbench_tasks.sweeps import sweep_from, variants_of
 
 Style = Literal["original", "formal", "concise"]
 CLARIFICATION = "clarification"
@@ -40,11 +43,19 @@ class CritiqueOptions(BaseModel):
         "valid": ("refuses_whole_task", "false_alarm"),
     }
     """Rubric -> the fields that the metrics need of it."""
+    refused_keys: ClassVar[Mapping[str, str]] = {
+        "panel": "critiques have the paper's rule for each metric (detection: strict majority of the declared judges; "
+        "diagnosis: mean; strategy: mean of those that chose the majority's); leave it out"
+    }
+    """Keys that other protocols have -> why this one has not."""
 
     style: Style = "original"
     """How every item is asked."""
     more_styles: tuple[Style, ...] = ()
     """Further styles that a subset of the flawed items is asked in too."""
+    sweep: tuple[dict[str, Any], ...] = ()
+    """Generation options with which that subset is asked too, e.g. `{effort: [low, high]}`: see `sweeps`. OURS; the
+    paper sweeps the effort of one model on 300 items."""
     subset: Annotated[int, Field(ge=1)] | None = 300
     """Items of that subset, by subcategory in proportion. None: all flawed items."""
     subset_seed: int = 0
@@ -74,6 +85,24 @@ class CritiqueOptions(BaseModel):
             return mapping
         return {key: (names,) if isinstance(names, str) else names for key, names in mapping.items()}
 
+    @field_validator("sweep", mode="before")
+    @classmethod
+    def _sweep_is_a_list(cls, sweep: object) -> object:
+        return sweep_from(sweep)
+
+    @field_validator("sweep")
+    @classmethod
+    def _variants_are_told_apart(cls, sweep: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        taken = [label for label in variants_of(sweep) if label in (*get_args(Style), CLARIFICATION, REASONING)]
+        if taken:
+            raise ValueError(f"{taken[0]!r} means something else already: give the variant another `name`")
+        return sweep
+
+    @property
+    def variants(self) -> dict[str, dict[str, Any]]:
+        """Label of each variant of the sweep -> the options that it changes."""
+        return variants_of(self.sweep)
+
     @model_validator(mode="after")
     def _styles_differ(self) -> CritiqueOptions:
         if len({self.style, *self.more_styles}) < 1 + len(self.more_styles):
@@ -90,7 +119,7 @@ class _Played:
 
 
 class Critique:
-    """Asks an item in one or several styles, side by side, and has each reply judged.
+    """Asks an item in one or several styles, and with the options of a sweep, side by side, and has each reply judged.
 
     Source: MMPCBench (arXiv 2608.29286): text, pictures and query as given; the reply is split into reasoning and final
     answer, which are judged apart.
@@ -99,6 +128,7 @@ class Critique:
     Options: ClassVar[type[BaseModel]] = CritiqueOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("judge",)
     metrics: ClassVar[str] = "mmpcbench"
+    calls: ClassVar[RehearsedCalls] = CRITIQUE_CALLS
     reads: ClassVar[Literal["questions", "conversations", "flawed_items"]] = "flawed_items"
     prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("original", "formal", "concise"), STYLE_VARIABLES),
@@ -108,9 +138,10 @@ class Critique:
     def __init__(self, options: CritiqueOptions, parts: Parts) -> None:
         self._options = options
         self._parts = parts
+        self._variants = frozenset(options.variants)
 
     async def play(self, episode: Episode, roles: Roles) -> EpisodeRecord:
-        """The episode's record: the reply to the item, then those to its further styles, then a clarification."""
+        """The episode's record: the reply to the item, those to its further styles and variants, a clarification."""
         judges = CritiqueJudges(
             rubrics=rubrics(self._options.rubric),
             judges=roles.judges,
@@ -124,14 +155,18 @@ class Critique:
         played = [replace(one, turn=replace(one.turn, index=place)) for place, one in enumerate(played)]
         first = played[0].turn
         if self._options.clarify and _asks_back(first) and episode.extra.get("fix"):
-            played.append(await self._clarified(first, episode, roles, index=len(played)))
+            told = await self._clarified(first, episode, roles, index=len(played))
+            if told.turn.reply.status == "skipped":
+                return _record(episode, roles, played, never_told=True)
+            played.append(told)
         return _record(episode, roles, played)
 
     async def _ask(
         self, branch: str, message: Message, episode: Episode, roles: Roles, judges: CritiqueJudges
     ) -> _Played:
         system = (Message(role="system", content=(episode.system,)),) if episode.system else ()
-        reply = await roles.receiver.reply((*system, message), branch=branch)
+        receiver = roles.variants[branch] if branch in self._variants else roles.receiver
+        reply = await receiver.reply((*system, message), branch=branch)
         question = branch or None
         turn = Turn(index=0, parent=None, branch=branch, user=message, reply=reply, question=question)
         if not reply.usable:
@@ -143,7 +178,10 @@ class Critique:
             return _Played(turn=turn, end=BranchEnd(branch=branch, reason="judge_failed", error=why))
 
     async def _judged(self, turn: Turn, episode: Episode, judges: CritiqueJudges) -> Turn:
-        """The turn with the verdicts on its final answer, and of a flawed item's first turn on its reasoning."""
+        """The turn with the verdicts on its final answer, and on its reasoning.
+
+        The reasoning is judged of flawed items in the task's own style, with the task's settings or a variant's.
+        """
         parts = parted(turn.reply.text, turn.reply.reasoning)
         kind = episode.extra["kind"]
 
@@ -155,9 +193,9 @@ class Critique:
                 return (), said_nothing(kind)
             return await judges.judge(parts.answer, episode, branch=turn.branch)
 
-        wanted = self._options.judge_reasoning and kind == "flawed" and turn.branch == ""
+        wanted = self._options.judge_reasoning and kind == "flawed" and turn.branch in ("", *self._variants)
         of_reasoning = (
-            judges.judge(parts.reasoning, episode, branch="", reasoning=True)
+            judges.judge(parts.reasoning, episode, branch=turn.branch, reasoning=True)
             if wanted and parts.reasoning is not None
             else nobody()
         )
@@ -185,15 +223,19 @@ def _asks_back(turn: Turn) -> bool:
     return fields.get("detected") == "true" and fields.get("strategy") == CLARIFICATION
 
 
-def _record(episode: Episode, roles: Roles, played: Sequence[_Played]) -> EpisodeRecord:
-    """The record; it failed where the item itself has no reply."""
+def _record(episode: Episode, roles: Roles, played: Sequence[_Played], *, never_told: bool = False) -> EpisodeRecord:
+    """The record; it failed where the item itself has no reply.
+
+    Args: never_told = whether the model asks back, and in the run whose replies are judged again was not told.
+    """
+    untold = (BranchEnd(branch=CLARIFICATION, reason="never_told"),) if never_told else ()
     first = played[0]
     failed = not first.turn.reply.usable
     return replace(
         begun_record(episode, "critique", models_of(roles, "judge")),
         options={},
         turns=tuple(one.turn for one in played),
-        ends=tuple(one.end for one in played if one.end is not None),
+        ends=(*(one.end for one in played if one.end is not None), *untold),
         status="failed" if failed else "finished",
         stop_reason="reply_failed" if failed else "played",
         error=first.turn.reply.error if failed else None,

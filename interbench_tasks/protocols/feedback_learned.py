@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from interbench_tasks.protocols.feedback_calls import ArmKind, Known, LoopShape, Pattern, Rate, Rates
-from interbench_tasks.records import EpisodeRecord, Feedback, Reply, Turn
+from interbench_tasks.records import BranchEnd, EpisodeRecord, Feedback, Reply, Turn
 
-CallKind = tuple[Literal["first", "solve", "feedback", "shared", "written", "borrowed"], int, int]
-"""(what is asked, round, provider): an arm's kind for the receiver's rounds; provider 0 where it is the receiver."""
+CallKind = tuple[Literal["first", "solve", "feedback", "shared", "written", "borrowed", "notes"], int, int]
+"""(what is asked, round, provider): an arm's kind for the receiver's rounds, for notes the round of the answer that
+they follow; provider 0 where it is the receiver or the notetaker."""
+BROKEN = ("feedback_failed", "reply_failed", "judge_failed", "notes_failed")
+"""Ends of branches that a failed call has."""
 RECORDED = "recorded"
 """Model of a first answer that came with the data set."""
 
@@ -59,6 +62,7 @@ def learned_from(records: Iterable[EpisodeRecord], *, shape: LoopShape, labels: 
         rounds={(what, number): n for (what, number, _), n in counts.items() if what in ("shared", "written")},
         solves=tuple(counts["solve", 0, index] for index in range(len(labels))),
         feedback={(index, number): n for (what, number, index), n in counts.items() if what == "feedback"},
+        notes={number: n for (what, number, _), n in counts.items() if what == "notes"},
     )
     return Learned(rates=seen, known=known, tokens=_tokens(calls))
 
@@ -86,8 +90,9 @@ def _whole(record: EpisodeRecord, labels: Sequence[str], shape: LoopShape) -> bo
         return False
     solves = [turn for turn in record.turns if turn.role == "provider"]
     n_solves = 0 if shape.all_wrong else len(labels)
-    failed = any(not turn.reply.usable or turn.judgement is None for turn in record.turns)
-    broken = any(end.reason in ("feedback_failed", "reply_failed", "judge_failed") for end in record.ends)
+    judged = [turn for turn in record.turns if turn.role != "notetaker"]
+    failed = any(not turn.reply.usable for turn in record.turns) or any(turn.judgement is None for turn in judged)
+    broken = any(end.reason in BROKEN for end in record.ends)
     return not failed and not broken and (not _is_tested(record, shape) or len(solves) == n_solves)
 
 
@@ -134,27 +139,50 @@ def _dropped(records: Sequence[EpisodeRecord], otherwise: Rate) -> Rate:
 
 def _first_pass(record: EpisodeRecord, shape: LoopShape, labels: Sequence[str]) -> Iterator[tuple[CallKind, Reply]]:
     """The calls of the episode's first pass; those of the second depend on which episodes are played with it."""
-    flip = record.stop_reason == "flip_played"
     if record.turns[0].reply.model != RECORDED:
         yield ("first", 0, 0), record.turns[0].reply
-    for turn in record.turns[1:]:
-        arm, _, label = turn.branch.partition("@")
-        if flip or (turn.role == "receiver" and shape.arms.get(arm, "borrowed") == "borrowed"):
-            continue
-        index = labels.index(label) if label in labels else 0
-        if turn.role == "provider":
-            yield ("solve", 0, index), turn.reply
-            continue
-        kind: ArmKind = shape.arms[arm]
-        yield (kind, turn.round, 0), turn.reply
-        for reply in _written(turn.feedback):
-            yield ("feedback", turn.round, index), reply
-    for end in [] if flip else record.ends:  # feedback that leaked again: the receiver was not asked
-        arm, _, label = end.branch.partition("@")
-        if shape.arms.get(arm) == "written":
-            number = 1 + sum(turn.branch == end.branch for turn in record.turns)
-            for reply in _written(end.feedback):
-                yield ("feedback", number, labels.index(label) if label in labels else 0), reply
+    if record.stop_reason != "flip_played":
+        for turn in record.turns[1:]:
+            yield from _of_turn(turn, shape, labels)
+        for end in record.ends:
+            yield from _of_end(end, record, shape, labels)
+
+
+def _of_turn(turn: Turn, shape: LoopShape, labels: Sequence[str]) -> Iterator[tuple[CallKind, Reply]]:
+    """The calls of one turn, where it is of the first pass."""
+    if turn.role == "notetaker":
+        if _noted_in_first_pass(turn, shape):
+            yield ("notes", turn.round, 0), turn.reply
+        return
+    arm, _, label = turn.branch.partition("@")
+    if turn.role == "receiver" and shape.arms.get(arm, "borrowed") == "borrowed":
+        return
+    index = labels.index(label) if label in labels else 0
+    if turn.role == "provider":
+        yield ("solve", 0, index), turn.reply
+        return
+    kind: ArmKind = shape.arms[arm]
+    yield (kind, turn.round, 0), turn.reply
+    for reply in _written(turn.feedback):
+        yield ("feedback", turn.round, index), reply
+
+
+def _of_end(
+    end: BranchEnd, record: EpisodeRecord, shape: LoopShape, labels: Sequence[str]
+) -> Iterator[tuple[CallKind, Reply]]:
+    """Feedback that leaked again: the receiver was not asked."""
+    arm, _, label = end.branch.partition("@")
+    if shape.arms.get(arm) == "written":
+        number = 1 + sum(turn.branch == end.branch for turn in record.turns)
+        for reply in _written(end.feedback):
+            yield ("feedback", number, labels.index(label) if label in labels else 0), reply
+
+
+def _noted_in_first_pass(turn: Turn, shape: LoopShape) -> bool:
+    """Whether a notetaker was asked in it: a memory may take notes by itself."""
+    branch, _, _ = turn.branch.rpartition("/")
+    borrowed = bool(branch) and shape.arms.get(branch.partition("@")[0], "borrowed") == "borrowed"
+    return turn.reply.usage.calls > 0 and not borrowed
 
 
 def _written(feedback: Feedback | None) -> tuple[Reply, ...]:

@@ -22,6 +22,7 @@ from interbench_tasks.runs.compare import Comparison
 from interbench_tasks.runs.panels import panel_report
 from interbench_tasks.runs.ranked import categories_of, ranked_runs
 from interbench_tasks.runs.score import ScoredRun
+from interbench_tasks.runs.score_panels import has_scores, score_report
 
 PARTS = ("pairs", "ranking", "categories", "judges")
 RANKED_FROM = 3
@@ -74,17 +75,17 @@ def _ranking(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
 
 def _categories(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
     metrics = list(dict.fromkeys(metric for own in comparison.own.values() for metric in own))
-    found = categories_of(runs, metrics)
+    found, notes = categories_of(runs, metrics)
     return Part(
         grids=category_grids(found, metrics, tasks=comparison.tasks),
-        lines=[] if found else ["The episodes have no categories."],
+        lines=[f"{note}." for note in notes] if found else ["The episodes have no categories."],
         flat=list(flat_categories(found, comparison.tasks)),
         nested={"categories": categories_as_json(found)},
     )
 
 
 def _judges(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
-    report = panel_report(runs)
+    report = score_report(runs) if all(has_scores(run) for run in runs) else panel_report(runs)
     return Part(
         grids=panel_grids(report, comparison.tasks),
         lines=list(panel_lines(report)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from interbench_tasks.metrics.sums import ONE_CLUSTER
 from interbench_tasks.report.cells import cell_from
 from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.compare import MOST_ALL_PAIRS, Comparison, Overlap, PairedMetric, Side
@@ -36,8 +37,8 @@ def pair_grid(comparison: Comparison, overlap: Overlap) -> Grid:
         [
             pair.metric,
             str(pair.n),
-            cell_from(pair.first.value),
-            cell_from(pair.second.value),
+            cell_from(pair.first.value, n=pair.weighted),
+            cell_from(pair.second.value, n=pair.weighted),
             cell_from(pair.difference, signed=True),
             *(str(n) for side in (pair.first, pair.second) for n in (side.n_not_there, side.n_not_scored)),
         ]
@@ -85,11 +86,14 @@ def foot_lines(comparison: Comparison) -> Iterator[str]:
         yield f"{metric}: not compared, {why}."
     for top in _points(comparison):
         yield f"Scores of judges, with two decimals, are in points up to {top:g}, and not in percent."
-    if any(metric.startswith("overall.") for table in comparison.own.values() for metric in table):
+    if any(pair.weighted for pair in comparison.pairs):
         yield (
-            "Between two runs an episode counts once, by the mean of its questions, and an overall needs questions of "
-            "every ability in one episode: so values there differ from the runs' own, which count each question."
+            "A value with its own n counts each question of these episodes alike, as the runs' own tables do; an "
+            "overall is the mean of its abilities' values. Where nothing is left out of either run, the difference is "
+            "that of their own values."
         )
+    for metric in dict.fromkeys(p.metric for p in comparison.pairs if p.difference.method == ONE_CLUSTER):
+        yield f"{metric}: a difference without interval, for what it rests on is of one conversation or cluster."
     yield (
         f"{len(comparison.pairs)} differences; each interval is a 95% interval of its own, none is adjusted for their "
         "number: of 20 differences that are truly zero, one is expected to leave zero outside."
@@ -124,7 +128,7 @@ def flat_pairs(comparison: Comparison) -> Iterator[dict[str, object]]:
 
 def _flat_side(comparison: Comparison, pair: PairedMetric, side: Side, name: str) -> dict[str, object]:
     own = comparison.own[side.run][pair.metric]
-    found: dict[str, object] = {}
+    found: dict[str, object] = {f"{name}_n": side.value.n}
     for prefix, estimate in ((name, side.value), (f"{name}_own", own)):
         low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
         found |= {f"{prefix}_value": estimate.value, f"{prefix}_ci95_low": low, f"{prefix}_ci95_high": high}
@@ -149,6 +153,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
                 "first": _side_as_json(pair.first),
                 "second": _side_as_json(pair.second),
                 "difference": pair.difference.to_json(),
+                **({"weighted": True} if pair.weighted else {}),
             }
             for pair in comparison.pairs
         ],

@@ -25,8 +25,6 @@ _ESCAPED = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
-_MARKDOWN = re.compile(r"[\\`*_{}<>#|~]")
-"""What Markdown would take for a mark."""
 _MINUS = re.compile(r"(?<![\w.:/-])-(?=\d)")
 """A minus sign, not a hyphen."""
 
@@ -75,26 +73,30 @@ def _group_line(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str
 
 
 def as_markdown(grid: Grid) -> str:
-    r"""A table of Markdown, its texts escaped; a header above the headers stands before them.
+    r"""A table as GitHub shows it: Markdown knows no header above the headers, so a group's name stands in each of its.
 
-    >>> print(as_markdown(Grid(title="", headers=["a_b", "n"], rows=[["x|y", "3"]])))
-    | a\_b | n |
-    |:---|---:|
-    | x\|y | 3 |
+    >>> print(as_markdown(Grid(title="t", headers=["a|b", "n"], rows=[["50%", "3"]], groups=[("", 1), ("of it", 1)])))
+    **t**
+    <BLANKLINE>
+    | a\|b | of it: n |
+    |:--|--:|
+    | 50% | 3 |
     """
     groups = [name for name, span in grid.groups for _ in range(span)] or [""] * len(grid.headers)
     headers = [f"{group}: {header}" if group else header for group, header in zip(groups, grid.headers, strict=True)]
-    rule = "|".join([":---"] * grid.n_names + ["---:"] * (len(headers) - grid.n_names))
-    lines = [f"**{_as_markdown(grid.title)}**", ""] if grid.title else []
-    return "\n".join([*lines, _markdown_row(headers), f"|{rule}|", *map(_markdown_row, grid.rows)])
+    rule = [":--"] * grid.n_names + ["--:"] * (len(headers) - grid.n_names)
+    lines = [f"**{_markdown(grid.title)}**", ""] if grid.title else []
+    lines += [_markdown_row(headers), f"|{'|'.join(rule)}|", *map(_markdown_row, grid.rows)]
+    return "\n".join(lines)
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_as_markdown, cells))} |"
+    return f"| {' | '.join(map(_markdown, cells))} |"
 
 
-def _as_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\g<0>", _one_line(text))
+def _markdown(text: str) -> str:
+    """A text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\|*_<>`])", r"\\\1", _one_line(text))
 
 
 def as_latex(grid: Grid) -> str:

@@ -38,7 +38,7 @@ def ranking_grid(ranking: Ranking, ranked: RankedRuns) -> Grid:
                 str(row.rank),
                 f"{row.best} .. {row.worst}",
                 shown_value(row.value, points),
-                str(row.n),
+                _n(row.n, ranked.unscored.get(ranking.metric, {}).get(row.model, 0)),
                 *(
                     [""] * 5
                     if step is None
@@ -85,6 +85,8 @@ def ranking_lines(ranked: RankedRuns) -> Iterator[str]:
     for metric, why in ranked.unranked.items():
         yield f"{metric}: not ranked, {why}."
     yield from (f"{note}." for note in ranked.notes)
+    if any(n for own in ranked.unscored.values() for n in own.values()):
+        yield "(u k): k more episodes that all runs have are unscored in this run: calls or judges failed there."
     yield (
         "Rank 1 is the largest value, whether that is good or not. 95% of ranks: all true ranks lie in their intervals "
         "at once. p: two-sided, paired bootstrap over items; McNemar: exact, of values 0 and 1 on independent items. "
@@ -105,6 +107,7 @@ def flat_ranking(ranked: RankedRuns) -> Iterator[dict[str, object]]:
                 "rank_worst": row.worst,
                 "value": row.value,
                 "n": row.n,
+                "unscored": ranked.unscored.get(ranking.metric, {}).get(row.model, 0),
             }
             if place < len(ranking.steps):
                 step = ranking.steps[place]
@@ -143,7 +146,10 @@ def ranked_as_json(ranked: RankedRuns) -> dict[str, Any]:
                 "n_items": ranking.n_items,
                 "n_clusters": ranking.n_clusters,
                 "left_out": list(ranking.left_out),
-                "runs": [asdict(row) for row in ranking.models],
+                "runs": [
+                    {**asdict(row), "unscored": ranked.unscored.get(ranking.metric, {}).get(row.model, 0)}
+                    for row in ranking.models
+                ],
                 "steps": [{**asdict(step), "difference": step.difference.to_json()} for step in ranking.steps],
             }
             for ranking in ranked.rankings
@@ -160,6 +166,10 @@ def categories_as_json(categories: Categories) -> dict[str, Any]:
         category: {run: {metric: one.to_json() for metric, one in own.items()} for run, own in by_run.items()}
         for category, by_run in categories.items()
     }
+
+
+def _n(n: int, unscored: int) -> str:
+    return f"{n} (u {unscored})" if unscored else str(n)
 
 
 def _p(p: float | None) -> str:

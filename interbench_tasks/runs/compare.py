@@ -2,7 +2,9 @@
 
 Formula: over the episodes i, matched by (id, repeat), that both runs are scored in for a metric, each run's own value
 is mean_i(v_i) and the difference mean_i(first_i - second_i); v_i = `MetricSet.contributions`. So accuracy is compared
-on the common items, `accuracy_after` too, a correction rate on the items in both test sets. Every pair of runs has
+on the common items, `accuracy_after` too, a correction rate on the items in both test sets. Metrics in which an episode
+weighs more or less than another (`WeightedMetrics`: questions of conversations) are ratios of sums: `runs.weighted`.
+Every pair of runs has
 episodes of its own: with three runs and more, none is left out of a pair because a third run lacks it.
 Intervals: `metrics.intervals`, by the clusters of the first run; repeats of an item are not independent.
 Source: ours.
@@ -33,6 +35,7 @@ from interbench_tasks.runs.comparable import (
     warnings_of,
 )
 from interbench_tasks.runs.score import ScoredRun
+from interbench_tasks.runs.weighted import Scale, WeightedValues, left_out, unpaired_parts, weighted_pairs
 
 BY_ROUND = (".round", ".within")
 """In the names of metrics that are there once a round; they are compared where they are asked for."""
@@ -64,7 +67,10 @@ class PairedMetric:
     first: Side
     second: Side
     difference: Estimate
-    """Mean of first - second over these episodes; `ci95` None where all differences are the same fraction."""
+    """Mean of first - second over these episodes; `ci95` None where all differences are the same fraction, or all that
+    is weighed is of one cluster."""
+    weighted: bool = False
+    """Whether the sides' `n` counts what is weighed (questions), and the difference is that of two ratios of sums."""
 
     @property
     def n(self) -> int:
@@ -144,6 +150,8 @@ class Comparison:
     """Run -> its episodes' own values of `metrics`."""
     metrics: tuple[str, ...] = ()
     """Those that were compared, in the order of the runs' tables."""
+    sums: Mapping[str, WeightedValues] = field(default_factory=dict, repr=False, compare=False)
+    """Run -> its episodes' sums and weights, in the rows of `values`."""
 
 
 def comparisons_from(
@@ -187,22 +195,30 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
     values = {name: EpisodeValues.from_run(run, wanted, counts, points) for name, run in named.items()}
+    sums = {name: WeightedValues.from_run(run) for name, run in named.items()}
+    scales = {m: Scale.of([t[m] for t in tables.values() if m in t]) for table in tables.values() for m in table}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
-    pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
+    pairs: list[PairedMetric] = []
+    for first, second in couples:
+        weighed = [metric for metric in wanted if metric in sums[first] or metric in sums[second]]
+        others = {*refused[first, second], *weighed}
+        plain = _paired(first, second, values, wanted, others)
+        pairs += [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in plain]
+        pairs += _weighted(first, second, values, sums, [m for m in weighed if m not in refused[first, second]], scales)
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
-    pairs = [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in pairs]
     return Comparison(
         tasks=tuple(dict.fromkeys(run.task for run in runs)),
         own={name: {metric: table[metric] for metric in wanted if metric in table} for name, table in tables.items()},
         pairs=tuple(pairs),
         overlaps=tuple(overlaps),
-        unpaired=_unpaired(wanted, pairs, tables, values)
+        unpaired=_unpaired(wanted, pairs, tables, values, sums)
         | _why_refused(refused, pairs)
         | dict.fromkeys(counts & set(wanted), "it is a count"),
         warnings=tuple(warnings_of(named)),
         values=values,
         metrics=wanted,
+        sums=sums,
     )
 
 
@@ -275,9 +291,8 @@ def _paired(
 ) -> Iterator[PairedMetric]:
     """Every metric that the two runs can be paired in."""
     one, other = values[first], values[second]
-    common = sorted(one.row_of.keys() & other.row_of.keys())
-    rows = [one.row_of[key] for key in common]
-    left, right = one.values[rows], other.values[[other.row_of[key] for key in common]]
+    rows, others = _common_rows(one, other)
+    left, right = one.values[rows], other.values[others]
     both = ~np.isnan(left) & ~np.isnan(right)
     scaled: dict[str, _Scaled] = {}
     for column, metric in enumerate(metrics):
@@ -301,6 +316,35 @@ def _paired(
                 for run, name, all_rows, shared in sides
             ]
             yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
+
+
+def _weighted(
+    first: str,
+    second: str,
+    values: Mapping[str, EpisodeValues],
+    sums: Mapping[str, WeightedValues],
+    metrics: Sequence[str],
+    scales: Mapping[str, Scale],
+) -> Iterator[PairedMetric]:
+    """Every metric that is a ratio of sums in both runs."""
+    rows = _common_rows(values[first], values[second])
+    clusters = [values[first].clusters[row] for row in rows[0]]
+    found = weighted_pairs(sums[first], sums[second], rows, metrics, scales, clusters)
+    for metric, pair in found.items():
+        made = []
+        for run, other, estimate, own_rows in (
+            (first, second, pair.first, rows),
+            (second, first, pair.second, rows[::-1]),
+        ):
+            gone, lacking = left_out(sums[run], sums[other], own_rows, metric, len(values[run].clusters))
+            made.append(Side(run=run, value=estimate, n_not_there=gone, n_not_scored=lacking))
+        yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=pair.difference, weighted=True)
+
+
+def _common_rows(one: EpisodeValues, other: EpisodeValues) -> tuple[list[int], list[int]]:
+    """The rows of the episodes that both runs have, in each of them, in one order."""
+    common = sorted(one.row_of.keys() & other.row_of.keys())
+    return [one.row_of[key] for key in common], [other.row_of[key] for key in common]
 
 
 def _in_points(pair: PairedMetric, points: float) -> PairedMetric:
@@ -379,6 +423,7 @@ def _unpaired(
     pairs: Sequence[PairedMetric],
     tables: Mapping[str, Mapping[str, Estimate]],
     values: Mapping[str, EpisodeValues],
+    sums: Mapping[str, WeightedValues],
 ) -> dict[str, str]:
     """Why a wanted metric is in no pair."""
     paired = {pair.metric for pair in pairs}
@@ -390,6 +435,11 @@ def _unpaired(
         own = np.concatenate([of_run.values[:, column] for of_run in values.values()])
         if len(there) < 2:
             found[metric] = "only one of the runs has it"
+        elif any(metric in own for own in sums.values()):
+            rows = [_common_rows(values[one], values[other]) for one, other in combinations(values, 2)]
+            lacking = unpaired_parts(list(combinations(sums.values(), 2)), rows, metric)
+            of_what = "" if lacking in ((), (metric,)) else f" in {', '.join(lacking)}"
+            found[metric] = f"no episode is scored in both runs{of_what}"
         elif np.isnan(own).all():
             found[metric] = "it is no mean over episodes"
         elif not _in_range(own[~np.isnan(own)]):

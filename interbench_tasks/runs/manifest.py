@@ -56,8 +56,12 @@ def manifest_from(
         "protocol_options": options.protocol_options.model_dump(mode="json"),
         "options": options.common.model_dump(mode="json", exclude={"roles"}),
         "prompt_digests": {name: _digest(text) for name, text in options.common.prompts.items()},
-        "generation": {"receiver": _settings(options.receiver_settings)}
-        | {role_key(name, role.label): _settings(role.settings) for name, own in options.roles.items() for role in own},
+        "generation": {"receiver": settings_as_json(options.receiver_settings)}
+        | {
+            role_key(name, role.label): settings_as_json(role.settings)
+            for name, own in options.roles.items()
+            for role in own
+        },
         "models": models,
         "simulated": sorted(role for role, model in models.items() if "simulated" in model["name"]),
         "data": {"source": source, "n_episodes": n_episodes},
@@ -79,7 +83,8 @@ def _redacted(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any JSON val
     return redact(f"{name}={value}").removeprefix(f"{name}=") if isinstance(value, str) else value
 
 
-def _settings(settings: GenerationSettings) -> dict[str, Any]:
+def settings_as_json(settings: GenerationSettings) -> dict[str, Any]:
+    """Generation settings, JSON-able."""
     return {
         "max_new_tokens": settings.max_new_tokens,
         "temperature": settings.temperature,

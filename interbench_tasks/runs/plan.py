@@ -46,5 +46,7 @@ class RunPlan:
     """What earlier tasks of the same command used on this rank."""
     judged: Mapping[str, Any] = field(default_factory=dict)
     """Where replies come from that are judged again, for the manifest; empty for a run that asks the receiver."""
+    people: Path | None = None
+    """File or folder of the desk between the run and people; None where people are not asked."""
     from_all_ranks: Callable[[Facts], Facts] = _alone
     """This rank's facts -> those of all ranks; called once, on the calling thread, where there is a second pass."""

@@ -27,9 +27,11 @@ from interbench_tasks.records import Episode, EpisodeRecord, RoleName
 from interbench_tasks.runs.episodes import Episodes
 from interbench_tasks.runs.folder import MANIFEST, RunFolder
 from interbench_tasks.runs.keeper import Keeper
-from interbench_tasks.runs.manifest import manifest_from
+from interbench_tasks.runs.manifest import manifest_from, settings_as_json
+from interbench_tasks.runs.pictures import PictureKeeper, pictures_of
 from interbench_tasks.runs.plan import Key, RunPlan
 from interbench_tasks.runs.usage_file import usage_from, write_usage
+from interbench_tasks.runs.variants import refuse_options_without_effect, variant_settings
 from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from, role_key
 from interbench_tasks.usage import NOTHING, Meter, RoleUsage, Spent
 
@@ -55,11 +57,14 @@ class PlayedRun:
     """The same, as limits are held against it."""
     watcher_errors: tuple[str, ...] = ()
     ledger_warnings: tuple[str, ...] = ()
+    picture_warnings: tuple[str, ...] = ()
+    """Why pictures are not kept for reports, where some are not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Roles:
     receiver: RoleClient
+    variants: Mapping[str, RoleClient]
     providers: Mapping[str, RoleClient]
     judges: Mapping[str, RoleClient]
     notetaker: RoleClient | None
@@ -104,24 +109,28 @@ def play_run(
         harness_model: makes a role whose backend is `harness`.
         reported: wraps a backend that accounts to nobody else, so that its usage is counted.
 
-    Raises: BudgetError where money is limited and a model has no known price; RunFolderError for a disk that cannot be
-        written; KeyboardInterrupt after Ctrl-C; finished episodes are kept in both cases.
+    Raises: BackendError where a sweep has an option that the receiver does not take; BudgetError where money is limited
+        and a model has no known price; RunFolderError for a disk that cannot be written; KeyboardInterrupt after
+        Ctrl-C; finished episodes are kept in both cases.
     """
     with contextlib.ExitStack() as ending:  # each of its steps is done, whatever becomes of the others
         ledger = ending.enter_context(_open_ledger(plan.rank))
         budget = _budget(plan)
         plan = _within(plan, budget)
         engine = _engine(plan, ledger, budget)
+        refuse_options_without_effect(receiver, plan.options)
         models = {"receiver": receiver} | _models_of_roles(plan.options, offers, harness_model)
         backends = {
             key: _in_engine(model, engine, _reporter(reported, key.partition("@")[0])) for key, model in models.items()
         }
         _add_roles(budget, plan, models, backends)
+        _let_people_know(plan, models)
         folder = RunFolder(plan.folder, rank=plan.rank, world_size=plan.world_size)
         protocol: EpisodeProtocol = offers.protocols[plan.options.common.protocol](
             plan.options.protocol_options, parts_from(plan.options, offers)
         )
         keeper = _keeper(plan, folder, protocol, manager, offers)
+        pictures = ending.enter_context(PictureKeeper(plan.folder, wanted=settings.thumbnails_wanted()))
         episodes = Episodes(plan, protocol, engine, keeper)
         manifest = _manifest(plan, backends, two_passes=getattr(protocol, "two_passes", False)) | _histories(protocol)
         if plan.rank == 0:
@@ -130,13 +139,21 @@ def play_run(
         ending.callback(folder.finish)
         report = engine.run(
             episodes,
-            _script(plan, engine, backends, episodes),
+            _script(plan, engine, backends, episodes, pictures),
             on_record=_both(keeper.keep, budget.episode_ended),
             failed=episodes.failed,
         )
     if plan.rank == 0:
         folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
-    return _played(plan, report, keeper, episodes, ledger, budget)
+    return replace(_played(plan, report, keeper, episodes, ledger, budget), picture_warnings=pictures.warnings)
+
+
+def _let_people_know(plan: RunPlan, models: Mapping[str, Backend | BatchedModel]) -> None:
+    """Open the desk of backends that people answer for."""
+    for key, model in models.items():
+        begin = getattr(model, "begin_run", None)
+        if begin is not None:
+            begin(place=plan.people, task=plan.task, run=f"{plan.run_id}/{plan.task}/{key}/{plan.rank}")
 
 
 def _keeper(
@@ -235,10 +252,11 @@ def _models_of_roles(
 
 
 def _script(
-    plan: RunPlan, engine: Engine, backends: Mapping[str, Backend], episodes: Episodes
+    plan: RunPlan, engine: Engine, backends: Mapping[str, Backend], episodes: Episodes, pictures: PictureKeeper
 ) -> Callable[[Episode], Awaitable[EpisodeRecord]]:
     """What the engine awaits for each episode: the protocol's script with this episode's roles."""
     options = plan.options
+    variants = variant_settings(options)
 
     async def play(episode: Episode) -> EpisodeRecord:
         started = time.time()
@@ -251,6 +269,10 @@ def _script(
 
         roles = _Roles(
             receiver=engine.client(backends["receiver"], "receiver", options.receiver_settings, episode),
+            variants={
+                label: engine.client(backends["receiver"], "receiver", settings, episode)
+                for label, settings in variants.items()
+            },
             providers=clients("provider"),
             judges=clients("judge"),
             notetaker=next(iter(clients("notetaker").values()), None),
@@ -258,10 +280,11 @@ def _script(
         try:
             record = await episodes.play(episode, roles)
         finally:
-            for message in (episode.question, *[turn.user for turn in episode.script]):
-                for picture in message.pictures:
-                    if isinstance(picture, Picture):
-                        picture.release()
+            shown = pictures_of(episode)
+            pictures.keep(shown)
+            for picture in shown:
+                if isinstance(picture, Picture):
+                    picture.release()
         run = {"started_at": started, "wall_s": time.time() - started, **record.run}
         return replace(record, task=plan.task, run=run)
 
@@ -322,4 +345,6 @@ def _manifest(plan: RunPlan, backends: Mapping[str, Backend], *, two_passes: boo
         run_id=plan.run_id,
     )
     judged = {"judged": dict(plan.judged)} if plan.judged else {}
+    swept = {label: settings_as_json(own) for label, own in variant_settings(plan.options).items()}
+    judged |= {"variants": swept} if swept else {}
     return manifest | judged | ({"second_pass": {"n_episodes": None}} if two_passes else {})

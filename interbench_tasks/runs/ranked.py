@@ -1,23 +1,25 @@
-"""Runs of one task as a ranking, and category by category.
+"""Runs of one task as a ranking, and category by category: both over the episodes that all runs have.
 
-Each metric is ranked by the mean of the episodes' own values (`MetricSet.contributions`) over the episodes that all
-runs have; an episode that does not count for a run, or that failed there, is left out of that run's mean alone.
+Each metric is ranked by the mean of the episodes' own values (`MetricSet.contributions`); an episode that does not
+count for a run, or that failed there, is left out of that run's mean alone, and is counted as unscored. A metric that
+is composed of such means (`MetricSet.composed`) is ranked by what its run's table shows, not by a mean of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.metrics.composed import Composed, quality
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.ranking import Ranking, across_models, rankings_from
 from interbench_tasks.runs.comparable import Key, by_key, names_of
-from interbench_tasks.runs.compare import Comparison
+from interbench_tasks.runs.compare import Comparison, EpisodeValues
 from interbench_tasks.runs.score import ScoredRun
 
 QUALITY = "q"
@@ -44,6 +46,8 @@ class RankedRuns:
     unranked: Mapping[str, str]
     """Metric that was asked for -> why it has no ranking."""
     notes: tuple[str, ...]
+    unscored: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Metric -> run -> common episodes that it leaves out, because a call or judges failed there."""
 
 
 def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns:
@@ -56,41 +60,100 @@ def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns
     common = sorted(set.intersection(*(set(rows) for rows in named.values())))
     if not common:
         raise InterbenchError("no episode is in all of these runs, so they have no ranking; compare fewer of them")
-    estimates = {m: [own[m] for own in comparison.own.values() if m in own] for m in comparison.metrics}
-    points = {m: found[0].points for m, found in estimates.items() if found and found[0].points is not None}
-    values = _values(comparison, common, points)
-    unranked = dict(_unranked(values, estimates))
-    ranked = {metric: own for metric, own in values.items() if metric not in unranked}
-    clusters = _clusters(next(iter(named.values())), common)
-    found = rankings_from(ranked, list(named), clusters=clusters)
-    unranked |= {metric: "it is there in one run only" for metric in ranked if metric not in found}
     left_out = {name: len(rows) - len(common) for name, rows in named.items() if len(rows) > len(common)}
+    tables = _tables(comparison, runs, named, common, changed=bool(left_out))
+    estimates = {m: [own[m] for own in tables.values() if m in own] for m in comparison.metrics}
+    points = {m: found[0].points for m, found in estimates.items() if found and found[0].points is not None}
+    composed = _composed(comparison, runs)
+    values = _values(comparison, common, points) | _parts(composed, runs, common)
+    unranked = dict(_unranked({m: values[m] for m in comparison.metrics if m not in composed}, estimates))
+    ranked = {metric: own for metric, own in values.items() if metric not in unranked and metric not in composed}
+    clusters = _clusters(next(iter(named.values())), common)
+    found = rankings_from(ranked, list(named), composed=composed, clusters=clusters)
+    found = {metric: found[metric] for metric in comparison.metrics if metric in found}
+    told = [metric for metric in comparison.metrics if metric not in unranked]
+    unranked |= {metric: "it is there in one run only" for metric in told if metric not in found}
     notes = [f"{name}: {n} episodes that not all runs have are left out of the ranking" for name, n in left_out.items()]
-    notes += _other_means(ranked, comparison) if not left_out else []
     return RankedRuns(
         tasks=comparison.tasks,
         runs=tuple(named),
         n_common=len(common),
-        rankings=tuple(_in_points(found[metric], points.get(metric)) for metric in found),
+        rankings=tuple(_in_points(ranking, points.get(metric)) for metric, ranking in found.items()),
         points=points,
-        across=_across({metric: ranked[metric] for metric in found}, clusters, len(named)),
+        across=_across(ranked, composed, list(found), clusters, len(named)),
         unranked=unranked,
-        notes=tuple(notes),
+        notes=(*notes, *_other_means(found, tables)),
+        unscored={m: {name: own[m].unscored for name, own in tables.items() if m in own} for m in found},
     )
 
 
-def categories_of(runs: Sequence[ScoredRun], metrics: Sequence[str]) -> dict[str, dict[str, dict[str, Estimate]]]:
-    """Category -> run -> metric -> value over the run's episodes of that category; {} where there are no categories."""
+def _tables(
+    comparison: Comparison,
+    runs: Sequence[ScoredRun],
+    named: Mapping[str, Mapping[Key, Mapping[str, object]]],
+    common: Sequence[Key],
+    *,
+    changed: bool,
+) -> Mapping[str, Mapping[str, Estimate]]:
+    """Run -> metric -> what the run's own table has of it, over the common episodes."""
+    if not changed:
+        return comparison.own
+    return {
+        name: run.metric_set.table([rows[key] for key in common])
+        for (name, rows), run in zip(named.items(), runs, strict=True)
+    }
+
+
+def _composed(comparison: Comparison, runs: Sequence[ScoredRun]) -> dict[str, Composed]:
+    """Of the compared metrics, those that are a function of other metrics' means; the same one in all runs."""
+    own: Sequence[Mapping[str, Composed]] = [getattr(run.metric_set, "composed", {}) for run in runs]
+    return {m: own[0][m] for m in comparison.metrics if all(m in one for one in own)}
+
+
+def _parts(
+    composed: Mapping[str, Composed], runs: Sequence[ScoredRun], common: Sequence[Key]
+) -> dict[str, NDArray[np.float64]]:
+    """Part of a composed metric -> each episode's own value in each run, [runs, episodes]."""
+    names = list(dict.fromkeys(part for how in composed.values() for part in how.parts))
+    if not names:
+        return {}
+    by_run = [EpisodeValues.from_run(run, names, (), {}) for run in runs]
+    stacked = np.stack([own.values[[own.row_of[key] for key in common]] for own in by_run])
+    return {name: stacked[..., place] for place, name in enumerate(names)}
+
+
+def common_episodes(runs: Sequence[ScoredRun]) -> dict[str, list[Mapping[str, object]]]:
+    """Run -> its summaries of the episodes that all runs have."""
+    named = {name: by_key(run) for name, run in zip(names_of(runs), runs, strict=True)}
+    common = sorted(set.intersection(*(set(rows) for rows in named.values())))
+    return {name: [rows[key] for key in common] for name, rows in named.items()}
+
+
+def categories_of(
+    runs: Sequence[ScoredRun], metrics: Sequence[str]
+) -> tuple[dict[str, dict[str, dict[str, Estimate]]], tuple[str, ...]]:
+    """Category -> run -> metric -> value, over the episodes of that category that all runs have.
+
+    Returns: {} where there are no categories; and a sentence for each run of which episodes are left out.
+    Raises: InterbenchError where no episode is in all runs.
+    """
     found: dict[str, dict[str, dict[str, Estimate]]] = {}
-    for name, run in zip(names_of(runs), runs, strict=True):
+    common = common_episodes(runs)
+    if not any(common.values()):
+        raise InterbenchError("no episode is in all of these runs, so they have no common categories; compare fewer")
+    notes = []
+    for (name, rows), run in zip(common.items(), runs, strict=True):
         by_category: dict[str, list[Mapping[str, object]]] = {}
-        for summary in run.summaries:
+        for summary in rows:
             if summary.get("category") is not None:
                 by_category.setdefault(str(summary["category"]), []).append(summary)
-        for category, rows in by_category.items():
-            table = run.metric_set.table(rows)
+        for category, own in by_category.items():
+            table = run.metric_set.table(own)
             found.setdefault(category, {})[name] = {metric: table[metric] for metric in metrics if metric in table}
-    return dict(sorted(found.items()))
+        n_out = len(run.summaries) - len(rows)
+        if n_out:
+            notes.append(f"{name}: {n_out} episodes that not all runs have are left out of the categories")
+    return dict(sorted(found.items())), tuple(notes)
 
 
 def _values(
@@ -118,15 +181,14 @@ def _unranked(
             yield metric, "it is no mean over episodes"
 
 
-def _other_means(ranked: Mapping[str, NDArray[np.float64]], comparison: Comparison) -> list[str]:
-    """Metrics whose own value is no plain mean over episodes."""
-    found = []
-    for metric, values in ranked.items():
-        for own, row in zip(comparison.own.values(), values, strict=True):
-            if metric in own and not np.isnan(row).all() and abs(np.nanmean(row) - own[metric].value) > _SAME:
-                found.append(f"{metric}: ranked by the mean over episodes, which is not the metric's own value")
-                break
-    return found
+def _other_means(found: Mapping[str, Ranking], tables: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
+    """Metrics whose value over the common episodes is another one than what is ranked."""
+    told = []
+    for metric, ranking in found.items():
+        known = [(row.value, tables[row.model][metric].value) for row in ranking.models if metric in tables[row.model]]
+        if any(abs(value - own) > _SAME for value, own in known):
+            told.append(f"{metric}: ranked by the mean over episodes, which is not the metric's own value")
+    return told
 
 
 def _in_points(ranking: Ranking, points: float | None) -> Ranking:
@@ -134,12 +196,21 @@ def _in_points(ranking: Ranking, points: float | None) -> Ranking:
     return replace(ranking, steps=tuple(steps))
 
 
-def _across(ranked: Mapping[str, NDArray[np.float64]], clusters: Sequence[str], n_runs: int) -> dict[str, Estimate]:
+def _across(
+    ranked: Mapping[str, NDArray[np.float64]],
+    composed: Mapping[str, Composed],
+    found: Sequence[str],
+    clusters: Sequence[str],
+    n_runs: int,
+) -> dict[str, Estimate]:
+    """Args: found = the metrics that have a ranking, in the order to show; ranked = their values, and parts'."""
     if n_runs < 3:
         return {}
-    metrics = dict(list(ranked.items())[:MOST_CORRELATED])
-    pairs = list(combinations(metrics, 2))
-    if {"dp", "se", "pcq"} <= metrics.keys():
-        metrics[QUALITY] = metrics["dp"] / 2 + metrics["se"] / 2
+    told = list(found[:MOST_CORRELATED])
+    pairs = list(combinations(told, 2))
+    further = dict(composed)
+    if {"dp", "se"} <= ranked.keys() and "pcq" in told:
+        further[QUALITY] = Composed(parts=("dp", "se"), make=quality)
+        told.append(QUALITY)
         pairs.append((QUALITY, "pcq"))
-    return across_models(metrics, pairs, clusters=clusters)
+    return across_models(ranked, pairs, composed=further, of=told, clusters=clusters)

@@ -1,0 +1,224 @@
+"""Agreement and calibration as tables, and as flat values for a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from interbench_tasks.labels.agreement import PEOPLE, Agreement
+from interbench_tasks.labels.calibrating import Calibrated
+from interbench_tasks.labels.opinions import LabelledRun
+from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.report.cells import ABSENT, cell_from, shown_value
+from interbench_tasks.report.formats import Grid
+
+
+def agreement_grid(labelled: LabelledRun, found: Sequence[Agreement], *, title: str = "") -> Grid:
+    """A row for each value, and whom people are compared with."""
+    rows = [
+        [
+            one.what,
+            f"{PEOPLE} with each other" if one.who == PEOPLE else f"{PEOPLE} and {one.who}",
+            cell_from(one.kappa),
+            cell_from(one.exact),
+            *_counts(one.exact or one.kappa),
+        ]
+        for one in found
+    ]
+    return Grid(
+        title=title or f"{labelled.run.task}: how far people and judges agree",
+        headers=["value", "who", "kappa", "same, %", "n", "unscored"],
+        rows=rows,
+        n_names=2,
+    )
+
+
+def _counts(estimate: Estimate | None) -> list[str]:
+    return [ABSENT, ABSENT] if estimate is None else [str(estimate.n), str(estimate.unscored)]
+
+
+def calibration_grids(labelled: LabelledRun, found: Sequence[Calibrated], *, title: str = "") -> list[Grid]:
+    """The panel's numbers and the corrected ones; then each judge's own."""
+    rows = [
+        [
+            one.metric,
+            cell_from(one.panel),
+            cell_from(None if one.corrected is None else one.corrected.estimate),
+            _shift(one),
+            *_weight(one),
+            cell_from(one.independent.estimate),
+            cell_from(one.dawid_skene),
+        ]
+        for one in found
+    ]
+    headers = ["metric", "panel", "corrected", "shift", "n", "labelled", "worth", "trust", "n_eff", "Dawid-Skene"]
+    main = Grid(title=title or f"{labelled.run.task}: corrected by people's labels", headers=headers, rows=rows)
+    judges = labelled.run.judges
+    alone = [[one.metric, *(cell_from(one.judges.get(judge)) for judge in judges)] for one in found]
+    own = Grid(title="By each judge alone", headers=["metric", *judges], rows=alone)
+    return [main, own] if judges else [main]
+
+
+def _shift(one: Calibrated) -> str:
+    if one.corrected is None or one.panel is None:
+        return ABSENT
+    apart = one.corrected.estimate.value - one.panel.value
+    return shown_value(apart, one.corrected.estimate.points, signed=True)
+
+
+def _weight(one: Calibrated) -> list[str]:
+    if one.corrected is None:
+        return [str(one.panel.n) if one.panel is not None else ABSENT, ABSENT, ABSENT, ABSENT]
+    made = one.corrected
+    return [str(made.estimate.n), str(made.n_labelled), f"{made.worth:.0f}", f"{made.trust:.2f}"]
+
+
+def agreement_lines(labelled: LabelledRun) -> Iterator[str]:
+    """What has to be said below the table."""
+    yield from standing_lines(labelled)
+    yield (
+        "Kappa: Cohen's; of numbers with quadratic weights. Same: numbers that differ by less than half a point. "
+        "Diagnosis and strategy count where both sides say that something was detected. In brackets 95% intervals, "
+        "by resampling whole items and conversations."
+    )
+
+
+def calibration_lines(labelled: LabelledRun, found: Sequence[Calibrated]) -> Iterator[str]:
+    """What has to be said below the tables: why something is missing, what was merged, how to read it."""
+    yield from standing_lines(labelled)
+    whys = dict.fromkeys(one.why for one in found if one.why)
+    for why in whys:
+        yield f"Not corrected: {', '.join(one.metric for one in found if one.why == why)}: {why}."
+    merged = dict.fromkeys(one.corrected.merged for one in found if one.corrected is not None)
+    for names in [names for names in merged if names]:
+        own = [one.metric for one in found if one.corrected is not None and one.corrected.merged == names]
+        yield f"Strata with too few labels, taken as one for {', '.join(own)}: {', '.join(names)}."
+    for why in dict.fromkeys(one.independent.why for one in found if one.independent.why):
+        own = [one.metric for one in found if one.independent.why == why]
+        yield f"No n_eff of {', '.join(own)}: {why}."
+    for why in dict.fromkeys(one.why_no_aggregate for one in found if one.why_no_aggregate):
+        own = [one.metric for one in found if one.why_no_aggregate == why]
+        yield f"No Dawid-Skene of {', '.join(own)}: {why}."
+    for one in [one for one in found if one.n_open]:
+        yield f"{one.n_open} labelled replies say nothing for {one.metric}: people differ, and nobody has settled it."
+    yield (
+        "Corrected: prediction-powered inference by strata, over all replies with a verdict. Worth: as many "
+        "independent labels without any judge give as narrow an interval. Trust: how far the panel's verdicts are "
+        "used, 0 to 1. n_eff: independent judges that the panel amounts to. Dawid-Skene: another aggregate of the "
+        "judges' verdicts; it uses no label, and supposes that judges err independently."
+    )
+
+
+def standing_lines(labelled: LabelledRun) -> Iterator[str]:
+    """How far the labelling is."""
+    design = labelled.sample.design
+    yield (
+        f"{labelled.n_labelled} of {len(labelled.items)} sampled replies are labelled, {labelled.n_complete} of them "
+        f"by {design.annotators} or more people without an open question (seed {design.seed}, strata {design.strata})."
+    )
+    if labelled.disagreed:
+        yield f"{len(labelled.disagreed)} replies wait for a third person."
+    yield from labelled.problems
+
+
+# --- for a machine ----------------------------------------------------------------------------------------------------
+
+
+def flat_agreement(labelled: LabelledRun, found: Sequence[Agreement]) -> Iterator[dict[str, object]]:
+    """Every number, one a row."""
+    for one in found:
+        kappa = "kappa.quadratic" if one.weighted else "kappa"
+        for name, estimate in ((kappa, one.kappa), ("same", one.exact)):
+            if estimate is not None:
+                yield {**_run(labelled), "value_of": one.what, "people_and": one.who, "what": name, **_flat(estimate)}
+
+
+def flat_calibration(labelled: LabelledRun, found: Sequence[Calibrated]) -> Iterator[dict[str, object]]:
+    """Every number, one a row."""
+    for one in found:
+        head = {**_run(labelled), "metric": one.metric}
+        if one.panel is not None:
+            yield {**head, "what": "panel", **_flat(one.panel)}
+        if one.corrected is not None:
+            made = one.corrected
+            more = {"n_labelled": made.n_labelled, "worth": made.worth, "trust": made.trust}
+            yield {**head, "what": "corrected", **_flat(made.estimate), **more}
+        for judge, estimate in one.judges.items():
+            yield {**head, "what": f"judge {judge}", **_flat(estimate)}
+        others = (("n_eff", one.independent.estimate), ("dawid_skene", one.dawid_skene))
+        for name, other in others:
+            if other is not None:
+                yield {**head, "what": name, **_flat(other)}
+
+
+def _run(labelled: LabelledRun) -> dict[str, object]:
+    return {"task": labelled.run.task, "run": labelled.run.folder.name}
+
+
+def _flat(estimate: Estimate) -> dict[str, object]:
+    low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
+    return {
+        "value": estimate.value,
+        "ci95_low": low,
+        "ci95_high": high,
+        "n": estimate.n,
+        "unscored": estimate.unscored,
+        "method": estimate.method,
+    }
+
+
+def agreement_as_json(labelled: LabelledRun, found: Sequence[Agreement]) -> dict[str, Any]:
+    """Everything, JSON-able."""
+    return {
+        **_run(labelled),
+        "agreement": [
+            {
+                "value_of": one.what,
+                "people_and": one.who,
+                "weighted": one.weighted,
+                "kappa": _json(one.kappa),
+                "same": _json(one.exact),
+            }
+            for one in found
+        ],
+        "notes": list(agreement_lines(labelled)),
+    }
+
+
+def calibration_as_json(labelled: LabelledRun, found: Sequence[Calibrated]) -> dict[str, Any]:
+    """Everything, JSON-able; strata with their numbers of replies and labels."""
+    return {
+        **_run(labelled),
+        "metrics": list(map(_metric_json, found)),
+        "notes": list(calibration_lines(labelled, found)),
+    }
+
+
+def _metric_json(one: Calibrated) -> dict[str, Any]:
+    made = one.corrected
+    corrected = None
+    if made is not None:
+        corrected = {
+            "estimate": made.estimate.to_json(),
+            "n_labelled": made.n_labelled,
+            "worth": made.worth,
+            "trust": made.trust,
+            "strata": {part.name: {"n": part.n, "n_labelled": part.n_labelled} for part in made.strata},
+            "merged": list(made.merged),
+        }
+    return {
+        "metric": one.metric,
+        "panel": _json(one.panel),
+        "corrected": corrected,
+        "why_not_corrected": one.why or None,
+        "judges": {judge: estimate.to_json() for judge, estimate in one.judges.items()},
+        "n_eff": _json(one.independent.estimate),
+        "why_no_n_eff": one.independent.why or None,
+        "dawid_skene": _json(one.dawid_skene),
+        "why_no_dawid_skene": one.why_no_aggregate or None,
+        "n_open": one.n_open,
+    }
+
+
+def _json(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate.to_json()

@@ -1,0 +1,96 @@
+"""A heat map: the deeper a cell, the higher its value, which is printed in it with its n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.report.chart_dots import axis_of, drawn_value
+from interbench_tasks.report.chart_numbers import Numbers
+from interbench_tasks.report.drawing import (
+    LOOKS,
+    NORMAL,
+    SMALL,
+    WIDTH,
+    Axis,
+    Box,
+    Point,
+    Sheet,
+    labels_of,
+    width_of,
+)
+from interbench_tasks.report.svg import INK
+
+CELL = 30.0
+"""Height of a row, pixels."""
+WIDEST, FEW, LABELS = 150.0, 4, 230.0
+DEEPEST = 0.62
+"""Opacity of the highest value: the page's text can be read on it in light and dark."""
+UNSURE = 0.5
+"""A cell whose interval is wider than this share of the scale looks unsure: a dashed frame."""
+
+
+def heat(
+    numbers: Numbers,
+    *,
+    id: str,
+    label: str,
+    rows: str,
+    columns: str,
+    names: Mapping[str, str] | None = None,
+    bold: Collection[str] = (),
+) -> str:
+    """A drawing of all numbers; a cell without a number is empty.
+
+    Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others.
+    """
+    told = names or {}
+    row_values, column_values = numbers.values(rows), numbers.values(columns)
+    left = min(LABELS, max(width_of(told.get(row, row)) for row in row_values) + 14)
+    wide = min(WIDEST, (WIDTH - left - (0 if len(column_values) <= FEW else 90)) / len(column_values))
+    flat = len(column_values) <= FEW
+    heads = labels_of([told.get(column, column) for column in column_values], wide - 6 if flat else 150)
+    top = 22.0 if flat else max(width_of(head) for head in heads.values()) * math.sqrt(0.5) + 16
+    sheet = Sheet(top + CELL * len(row_values) + 4)
+    for place, head in enumerate(heads.values()):
+        x = left + wide * (place + 0.5)
+        if flat:
+            sheet.text(Point(x, top - 12), head, align="center", bold=True)
+        else:
+            sheet.text(Point(x, top - 6), head, turned=45)
+    row_labels = labels_of([told.get(row, row) for row in row_values], left - 12)
+    axis = axis_of(numbers).moved(0.0, DEEPEST)
+    places = numbers.dims.index(rows), numbers.dims.index(columns)
+    found = {(key[places[0]], key[places[1]]): estimate for key, estimate in numbers.cells.items()}
+    cells: list[tuple[Box, Estimate | None]] = []
+    for number, row in enumerate(row_values):
+        y = top + CELL * number
+        sheet.text(Point(left - 10, y + CELL / 2), row_labels[told.get(row, row)], align="right", bold=row in bold)
+        for place, column in enumerate(column_values):
+            cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
+    _draw_cells(sheet, numbers, axis, cells)
+    return sheet.svg(id=id, label=label)
+
+
+def _draw_cells(sheet: Sheet, numbers: Numbers, axis: Axis, cells: Sequence[tuple[Box, Estimate | None]]) -> None:
+    """Layer by layer, those of one look together: neighbours share what is said of them."""
+    there = [(box, estimate) for box, estimate in cells if estimate is not None]
+    for opacity, box in sorted((round(axis.at(estimate.value), 2), box) for box, estimate in there):
+        sheet.box(box, fill=LOOKS[0].colour, opacity=opacity)
+    for box in (box for box, estimate in there if _is_unsure(estimate, axis)):
+        sheet.box(box, edge=INK, dashes=(2, 2), width=0.8)
+    for box, estimate in there:
+        text = drawn_value(numbers, estimate)
+        at = Point(box.left + box.width / 2, box.top + box.height / 2 - 5)
+        sheet.text(at, text, align="center", size=NORMAL if box.width > 40 else SMALL)
+    for box, estimate in there:
+        at = Point(box.left + box.width / 2, box.top + box.height / 2 + 7)
+        sheet.text(at, f"n {estimate.n}", size=SMALL - 1, align="center", faint=True)
+    for box in (box for box, estimate in cells if estimate is None):
+        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
+
+
+def _is_unsure(estimate: Estimate, axis: Axis) -> bool:
+    interval = estimate.ci95
+    return interval is not None and interval.high - interval.low > UNSURE * (axis.high - axis.low)

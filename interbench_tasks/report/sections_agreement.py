@@ -1,0 +1,148 @@
+"""The report's section on judges: how far they agree beyond chance, pair by pair, and how strict each is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from interbench_tasks.errors import RunFolderError
+from interbench_tasks.metrics.agreement import Labels, agreement_of, labels_from
+from interbench_tasks.metrics.judge_habits import judge_strictness
+from interbench_tasks.report.chart_dots import dots
+from interbench_tasks.report.chart_heat import heat
+from interbench_tasks.report.chart_numbers import numbers_from
+from interbench_tasks.report.judge_labels import JudgedField, fields_of_conversations, fields_of_critiques, joined
+from interbench_tasks.report.section_parts import RUN, TaskRuns, runs_by_task
+from interbench_tasks.report_parts import Chart, ReportRun, Section
+
+INTRO = (
+    "Kappa and alpha are 1 where judges always agree, 0 where they agree as often as chance has it. Fleiss' kappa is "
+    "over replies that all judges gave a label, Krippendorff's alpha over those that two gave one. In the ordinal "
+    "alpha and the quadratic kappa a score near another one counts as partly agreed. Strictness: by how much a judge "
+    "scores lower than the others on the same replies. What a judge that failed would have said is never guessed; "
+    "where all labels are the same a coefficient is not defined, and not drawn."
+)
+NAMES: Mapping[str, str] = {
+    "detected": "detected",
+    "diag": "diagnosis",
+    "strategy": "strategy",
+    "strategy_score": "strategy score",
+    "score": "score",
+    "label": "label",
+}
+COEFFICIENTS: Mapping[str, tuple[str, str]] = {
+    "fleiss_kappa": ("Agreement beyond chance: Fleiss' kappa", "Fleiss' kappa"),
+    "krippendorffs_alpha": ("Agreement beyond chance: Krippendorff's alpha", "Krippendorff's alpha"),
+    "krippendorffs_alpha.ordinal": ("Agreement on scores: Krippendorff's ordinal alpha", "ordinal alpha"),
+    "raw_agreement": ("Pairs of judges that say the same", "raw agreement"),
+}
+"""Coefficient -> title, what it is."""
+
+
+def agreement_section(runs: Sequence[ReportRun]) -> Section | None:
+    """Charts of the judges of all runs that have several; None where there is none."""
+    tasks = runs_by_task(runs, "judges", lambda run: run.protocol in ("critique", "conversation") and _has_panel(run))
+    parts = [part for task in tasks for part in _parts(task)]
+    return Section(title="Judges", intro=INTRO, parts=tuple(parts)) if parts else None
+
+
+def _has_panel(run: ReportRun) -> bool:
+    """Whether several judges were named; reading transcripts for one is no use."""
+    models = run.manifest.get("models")
+    names = models if isinstance(models, Mapping) else {}
+    return len([role for role in names if role.partition("@")[0] == "judge"]) > 1
+
+
+def _parts(task: TaskRuns) -> Iterator[Chart | str]:
+    judged: dict[str, list[JudgedField]] = {}
+    for run in task.runs:
+        try:
+            found = fields_of_critiques(run) if run.protocol == "critique" else fields_of_conversations(run)
+        except RunFolderError as error:
+            yield f"{run.name}: nothing is said of its judges, for its transcripts cannot be read: {error}"
+            continue
+        if found:
+            judged[run.name] = found
+    yield from _coefficients(task, judged)
+    panels: dict[tuple[str, ...], list[str]] = {}
+    for name, own in judged.items():
+        panels.setdefault(tuple(sorted(own[0].judges)), []).append(name)
+    for number, names in enumerate(panels.values(), 1):
+        of = f", {', '.join(names)}" if len(panels) > 1 else ""
+        yield from _of_a_panel(task, number, [judged[name] for name in names], of)
+
+
+def _coefficients(task: TaskRuns, judged: Mapping[str, Sequence[JudgedField]]) -> Iterator[Chart]:
+    """Agreement of each run's own judges."""
+    found = {
+        (run, NAMES[own.name]): agreement_of(_labels(own), ordinal=own.ordinal)
+        for run, fields in judged.items()
+        for own in fields
+        if own.rows
+    }
+    for coefficient, (title, what) in COEFFICIENTS.items():
+        cells = [(key, of.get(coefficient)) for key, of in found.items()]
+        numbers = numbers_from(what, [RUN, "what judges say"], cells)
+        yield from task.compared(coefficient.replace(".", "-"), title, numbers, "what judges say")
+
+
+def _labels(own: JudgedField) -> Labels:
+    return labels_from(own.rows, judges=own.judges, categories=own.categories, clusters=own.clusters)
+
+
+def _of_a_panel(task: TaskRuns, number: int, runs: Sequence[Sequence[JudgedField]], of: str) -> Iterator[Chart]:
+    """Pairs and habits of judges that several runs share, over all their replies. Args: of = told in titles."""
+    order = runs[0][0].judges
+    by_name: dict[str, list[JudgedField]] = {}
+    for fields in runs:
+        for own in fields:
+            by_name.setdefault(own.name, []).append(_in_order(own, order))
+    for name, fields in by_name.items():
+        both = joined(fields)
+        if not both.rows:
+            continue
+        yield from _pairs(task, f"{number}-{name}", both, of)
+        yield from _strictness(task, f"{number}-{name}", both, of)
+
+
+def _in_order(own: JudgedField, judges: tuple[str, ...]) -> JudgedField:
+    """The same with the judges in another order."""
+    places = [own.judges.index(judge) for judge in judges]
+    return JudgedField(
+        name=own.name,
+        ordinal=own.ordinal,
+        categories=own.categories,
+        judges=judges,
+        rows=[[row[place] for place in places] for row in own.rows],
+        clusters=own.clusters,
+    )
+
+
+def _pairs(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:
+    weights = ".quadratic" if own.ordinal else ""
+    found = agreement_of(_labels(own), ordinal=own.ordinal)
+    pairs = combinations(own.judges, 2)
+    cells = (((other, one), found.get(f"cohens_kappa.{one}.{other}{weights}")) for one, other in pairs)
+    what = "Cohen's quadratic kappa" if weights else "Cohen's kappa"
+    numbers = numbers_from(what, ["judge", "other judge"], sorted(cells, key=lambda cell: own.judges.index(cell[0][0])))
+    title = f"Pairs of judges, {NAMES[own.name]}: {what}{of}"
+    if len(own.judges) > 2:
+        yield from task.chart(f"pairs-{id}", title, numbers, heat, rows="judge", columns="other judge")
+
+
+def _strictness(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:
+    if own.span is None:
+        return
+    complete = np.array([None not in row for row in own.rows])
+    if not complete.any():
+        return
+    scores = {
+        judge: [float(row[place]) if whole else None for row, whole in zip(own.rows, complete, strict=True)]  # type: ignore[arg-type]  # whole: none is None
+        for place, judge in enumerate(own.judges)
+    }
+    found = judge_strictness(scores, span=own.span, clusters=own.clusters)
+    numbers = numbers_from("strictness", ["judge"], (((judge,), e) for judge, e in found.items()), signed=True)
+    title = f"How strict each judge is, {NAMES[own.name]}{of}"
+    yield from task.chart(f"strict-{id}", title, numbers, dots, rows="judge")

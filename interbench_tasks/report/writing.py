@@ -1,0 +1,87 @@
+"""Writes a report: reads the runs, makes the page or the tables, and puts them into one file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from interbench_tasks.errors import InterbenchError
+from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.report.contents import ReportContent, report_from
+from interbench_tasks.report.exports import as_csv_text, as_json_text, as_latex_text, as_markdown
+from interbench_tasks.report.page import page_from
+from interbench_tasks.report.thumbnails import thumbnails_from
+from interbench_tasks.report.transcripts import Transcripts
+
+Format = Literal["html", "md", "csv", "json", "latex"]
+FORMATS: tuple[str, ...] = get_args(Format)
+REPORT = "report.html"
+"""Its name in a run folder."""
+_TABLES: Mapping[str, Callable[[ReportContent], str]] = {
+    "md": as_markdown,
+    "csv": as_csv_text,
+    "json": as_json_text,
+    "latex": as_latex_text,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenReport:
+    """What was written."""
+
+    path: Path
+    n_bytes: int
+    n_episodes: int
+    wall_s: float
+    problems: tuple[str, ...]
+
+
+def report_text(paths: Sequence[Path], offers: Offers, format: Format = "html") -> tuple[str, ReportContent]:
+    """A report as text, and what is in it.
+
+    Args: paths = run folders, or folders that hold some.
+    Raises: RunFolderError where there is no run; InterbenchError where one is named twice.
+    """
+    if format != "html":
+        report = report_from(paths, offers)
+        return _TABLES[format](report), report
+    transcripts = Transcripts()
+    report = report_from(paths, offers, transcripts.add)
+    transcripts.close()
+    thumbnails = thumbnails_from(
+        [run.folder for run in report.runs],
+        transcripts.pictures,
+        n_episodes=len(transcripts),
+        n_bytes=transcripts.n_bytes,
+    )
+    return page_from(report, transcripts, thumbnails), report
+
+
+def write_report(paths: Sequence[Path], out: Path, offers: Offers, format: Format = "html") -> WrittenReport:
+    """Write a report in one step: a reader sees the old file or the new one.
+
+    Raises: as `report_text`; InterbenchError where the file cannot be written.
+    """
+    began = time.perf_counter()
+    text, report = report_text(paths, offers, format)
+    data = (text + "\n").encode("utf-8", errors="backslashreplace")
+    draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_bytes(data)
+        draft.replace(out)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise InterbenchError(f"{out}: cannot be written: {error.strerror or error}") from error
+    return WrittenReport(
+        path=out,
+        n_bytes=len(data),
+        n_episodes=sum(own.n_found for own in report.contents),
+        wall_s=time.perf_counter() - began,
+        problems=report.problems,
+    )
