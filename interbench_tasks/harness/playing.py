@@ -23,6 +23,7 @@ from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.records import HUMAN
 from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.rows import DataSet
 from interbench_tasks.runs.plan import Facts, RunPlan
@@ -77,8 +78,7 @@ def play_task(
     )
     if limited := limits_text(limits_from(options.common.budget), world_size):
         logger.info(f"interbench: {limited}")
-    if any(role.words.backend == "human" for roles in options.roles.values() for role in roles):
-        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {plan.people}")
+    _say_where_people_are_asked(options, base)
     receiver = receiver_from(lm, args)
     note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     with _a_stop_is_told(plan.folder):
@@ -95,6 +95,12 @@ def play_task(
     _say_what_is_simulated(receiver, options)
     say_who_is_related(receiver, options)
     return played
+
+
+def _say_where_people_are_asked(options: TaskOptions, base: Path) -> None:
+    if any(role.words.backend == HUMAN for roles in options.roles.values() for role in roles):
+        page = settings.people_desk() or base
+        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {page}")
 
 
 def _say_usage(played: PlayedRun, n_wanted: int) -> None:
