@@ -16,10 +16,10 @@ class JudgementForm:
     """A judgement of a reply by the scales of a rubric.
 
     Payload: `task`, `number` (of the item in its sample), `what` (e.g. `CR`), `question`, `excerpt` (of the
-    conversation), `reference`, `reply`, `pictures` (digests), `missing` (texts on pictures that were not kept), `fields`
-    (a list of `{name, label, hint, choices, only_if}`; `choices` are
-    `{value, label, key, help}`, `only_if` is a field's name -> the values with which this one is asked). Content:
-    `action`, and a value for each field that is asked; what is filled in where it is not asked is left out.
+    conversation), `reference`, `reply`, `pictures` (digests), `missing` (texts on pictures that were not kept),
+    `fields` (a list of `{name, label, hint, choices, only_if}`; `choices` are `{value, label, key, help}`,
+    `only_if` is a field's name -> the values with which this one is asked). Content: `action`, and a value for each
+    field that is asked; what is filled in where it is not asked is left out.
     """
 
     kind = KIND
@@ -29,7 +29,7 @@ class JudgementForm:
         return f"{payload.get('number', '')} · {payload.get('what', '')}".strip(" ·")
 
     def parts(self, payload: Content) -> list[Part]:
-        """The question with its pictures, what is right or wrong, the conversation, the reply, and what it is judged for."""
+        """The question with its pictures, what is right or wrong, the conversation, the reply, and what to look for."""
         pictures = tuple(payload.get("pictures", ()))
         shown = [Part(title="Question", text=str(payload.get("question", "")), tone="question", pictures=pictures)]
         missing = [str(one) for one in payload.get("missing", ())]
