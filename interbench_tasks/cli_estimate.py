@@ -26,6 +26,9 @@ def estimate(
     provider_accuracy: Annotated[
         str | None, typer.Option(help="Share of the receiver's wrong questions that a provider solves.")
     ] = None,
+    share: Annotated[
+        list[str] | None, typer.Option(help="Critiques: share of calls that models decide, e.g. clarification=0.2.")
+    ] = None,
     reply_tokens: Annotated[str | None, typer.Option(help="Mean length of a reply: 300 or 200-600.")] = None,
     prices: Annotated[Path | None, typer.Option(help="File of prices, in USD per million tokens.")] = None,
     earlier: Annotated[
@@ -36,8 +39,9 @@ def estimate(
     ] = None,
 ) -> None:
     """Say what a run will take, before it is paid for: calls, tokens and money of each role, as ranges."""
-    from interbench_tasks.estimating.estimate import Given, lengths_given, rate_given
-    from interbench_tasks.estimating.learning import Played, played_in
+    from interbench_tasks.estimating.given import Given, lengths_given, rate_given, shares_given
+    from interbench_tasks.estimating.learning import played_in
+    from interbench_tasks.estimating.played import Played
     from interbench_tasks.estimating.probe import probed_estimate
     from interbench_tasks.estimating.text import estimate_text
     from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
@@ -48,6 +52,7 @@ def estimate(
         accuracy=None if accuracy is None else rate_given(accuracy, "--accuracy"),
         provider_accuracy=None if provider_accuracy is None else rate_given(provider_accuracy, "--provider-accuracy"),
         reply=None if reply_tokens is None else lengths_given(reply_tokens, "--reply-tokens"),
+        shares=shares_given(share or (), "--share"),
     )
     made = _task_from(task, receiver, data, limit, offers_from(manager))
     named = None if prices is None else str(prices)
@@ -63,7 +68,8 @@ def _task_from(words: str, receiver: str | None, data: Path | None, limit: int |
     Raises: ConfigError, DataError for a task that cannot be played; BudgetError where there is none of that name.
     """
     from interbench_tasks.config import task_options_from
-    from interbench_tasks.estimating.task import Task, loop_options, receiver_role
+    from interbench_tasks.estimating.forecasts import forecast_of
+    from interbench_tasks.estimating.task import Task, receiver_role
     from interbench_tasks.task_files import own_tasks
     from interbench_tasks.yaml_files import config_from_file
 
@@ -75,9 +81,8 @@ def _task_from(words: str, receiver: str | None, data: Path | None, limit: int |
     if not isinstance(config.get("task"), str):
         raise InterbenchError(f"{words}: is a group of tasks; estimate each of them")
     options = task_options_from(config, where=str(path), offers=offers)
-    loop_options(options)  # before the data: the rows of another protocol have other columns
     rows = _rows_of(config, path, data)
-    return Task(
+    task = Task(
         name=config["task"],
         options=options,
         data=rows,
@@ -85,6 +90,8 @@ def _task_from(words: str, receiver: str | None, data: Path | None, limit: int |
         receiver=receiver_role(receiver, options),
         offers=offers,
     )
+    forecast_of(task)  # it is told first where nothing can be said
+    return task
 
 
 def _rows_of(config: dict[str, Any], path: Path, data: Path | None) -> DataSet:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:  # what a command needs is imported when it runs: `interbench 
     from interbench_tasks.runs.score import ScoredRun
 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.", show_default=False)]
-FormatOption = Annotated[str, typer.Option("--format", help="text, csv, latex or json.")]
+FormatOption = Annotated[str, typer.Option("--format", help="text, md, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
-FORMATS = ("text", "csv", "latex", "json")
-LAYOUTS = ("interfeedback", "controls", "mmrc", "list")
+FORMATS = ("text", "md", "csv", "latex", "json")
+LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 
 
 def table(
@@ -28,8 +28,8 @@ def table(
     layout: Annotated[
         str,
         typer.Option(
-            help="interfeedback: receivers x providers; controls: arms and placebos; mmrc: abilities and memories; "
-            "list: every metric."
+            help="interfeedback: receivers x providers; human: by category and round; controls: arms and placebos; "
+            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric."
         ),
     ] = "interfeedback",
     format: FormatOption = "text",
@@ -37,7 +37,7 @@ def table(
     out: OutOption = None,
 ) -> None:
     """Show runs as tables, one for each task: the paper's layout, the controls', or every metric."""
-    from interbench_tasks.report.formats import as_csv, as_latex, as_text
+    from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
     from interbench_tasks.report.layouts import shown_from
     from interbench_tasks.runs.comparable import names_of, refuse_doubles, table_warnings
 
@@ -53,6 +53,7 @@ def table(
     grids = [grid for block in blocks for grid in block.grids]
     texts = {
         "text": lambda: "\n\n".join(map(as_text, grids)),
+        "md": lambda: "\n\n".join(map(as_markdown, grids)),
         "latex": lambda: "\n\n".join(map(as_latex, grids)),
         "csv": lambda: as_csv([row for block in blocks for row in block.flat]),
         "json": lambda: _json([row for block in blocks for row in block.nested]),
@@ -89,7 +90,7 @@ def compare(
     Up to four runs are compared each with each, more each with the first. Runs of several tasks: task by task.
     """  # fmt: skip
     from interbench_tasks.report.compared import PARTS, parts_of
-    from interbench_tasks.report.formats import as_csv, as_latex, as_text
+    from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
     from interbench_tasks.runs.compare import comparisons_from
 
     _allowed("--format", format, FORMATS)
@@ -107,6 +108,7 @@ def compare(
         "text": lambda: "\n\n".join(
             "\n\n".join([*map(as_text, part.grids), *(["\n".join(part.lines)] if part.lines else [])]) for part in parts
         ),
+        "md": lambda: "\n\n".join("\n\n".join([*map(as_markdown, part.grids), *part.lines]) for part in parts),
         "latex": lambda: "\n\n".join(
             "\n\n".join([*map(as_latex, part.grids), "\n".join(f"% {line}" for line in part.lines)]) for part in parts
         ),
@@ -145,7 +147,7 @@ def _say(text: str, format: str, warnings: Sequence[str], out: Path | None) -> N
     told = [redact(f"warning: {' '.join(warning.split())}") for warning in warnings]
     for line in told:
         typer.echo(line, err=True)
-    marks: Mapping[str, str] = {"text": "", "latex": "% "}
+    marks: Mapping[str, str] = {"text": "", "md": "> ", "latex": "% "}
     if out is None:
         typer.echo(text)
         return

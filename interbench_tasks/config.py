@@ -202,7 +202,14 @@ def _split(
     raw: Mapping[str, Any], options_model: type[BaseModel], problems: list[Problem]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     known = sorted({*CommonOptions.model_fields, *options_model.model_fields})
-    problems += [_unknown_key(f"{KEY}.{key}", key, known) for key in raw if key not in known]
+    refused: Mapping[str, str] = getattr(options_model, "refused_keys", {})
+    problems += [
+        Problem(key=f"{KEY}.{key}", message=f": {refused[key]}")
+        if key in refused
+        else _unknown_key(f"{KEY}.{key}", key, known)
+        for key in raw
+        if key not in known
+    ]
     common = {key: value for key, value in raw.items() if key in CommonOptions.model_fields}
     own = {key: value for key, value in raw.items() if key in options_model.model_fields and key not in common}
     return common, own

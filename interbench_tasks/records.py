@@ -394,7 +394,8 @@ class BranchEnd:
     """E.g. `solved`, `rounds_used`, `reply_failed`, `feedback_failed`, `judge_failed`; `marked_right` (a person says
     that the last reply is right); of a right first answer `kept`, `flipped`; `leak_dropped` (leaked feedback, also when
     written again), `no_partner` (no other episode's feedback); `context_overflow` (the server says that the
-    conversation does not fit), `notes_failed` (the notetaker failed)."""
+    conversation does not fit), `notes_failed` (the notetaker failed); `never_told` (only judges that were asked
+    later say that the model asked back, so nobody told it)."""
     feedback: Feedback | None = None
     """The feedback that failed, where one did; of `marked_right` the person's mark, without a text."""
     error: str | None = None

@@ -19,7 +19,8 @@ _NAME = (
     r"(?<![A-Za-z0-9])(?:[A-Za-z0-9][\w.-]{0,60}?)?"
     r"(?:api[_ -]?key(?:\sprovided)?|access[_-]?key|token|secret|password|passwd|credentials?|authorization)"
 )
-_NO_SECRET = r"(?!\[redacted\]|(?:None|null|true|false)(?![\w]))"
+_NO_SECRET = r"(?!\[redacted\]|\.{3}(?=[\s)'\"`,;]|$)|(?:None|null|true|false)(?![\w]))"
+"""`...` stands for a secret in a hint, e.g. `export OPENAI_API_KEY=...`."""
 _SCHEME = r"(?:(?:Bearer|Basic|Token)\s+)?+"
 _LOOKS_SECRET = r"\s?\S{0,60}\d|\s?\S{8}|\s?(?:Bearer|Basic|Token)\s"
 """After a colon a short word may be prose (`unexpected token: the`)."""

@@ -2,6 +2,8 @@
 
 Options
     --slow            also runs the tests marked `slow`; without it they are skipped with that reason.
+    --browser         also runs the tests marked `browser`, in an installed Chromium; where there is none they are
+                      skipped, and the end of the output says so in red.
     --update-golden   writes what a test compares by `golden` to tests/golden instead of comparing.
 Fixtures
     pm                a fresh plugin manager that knows our hooks and no plugin.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,9 @@ FROM_OUTSIDE = ("API_KEY", "INTERBENCH_", "HF_TOKEN", "RANK", "WORLD_SIZE")
 """A variable with one of these in its name is hidden from the tests, but for those of `KEPT`."""
 KEPT = ("INTERBENCH_TEST_DATA", "INTERBENCH_CASES")
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NO_CHROMIUM = f"no Chromium found ({', '.join(CHROMIUM)}): scripts/install --browser, or apt-get install chromium"
+
 collect_ignore = ["stranger"]  # another package with its own name; tests/test_packaging.py installs it
 
 
@@ -40,6 +46,7 @@ collect_ignore = ["stranger"]  # another package with its own name; tests/test_p
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests marked slow")
+    parser.addoption("--browser", action="store_true", help="also run the tests marked browser")
     parser.addoption("--update-golden", action="store_true", help="write tests/golden instead of comparing with it")
 
 
@@ -55,6 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Files stay whole, so that what a file's tests share is made once.
     """
     skip = pytest.mark.skip(reason="slow: run with --slow")
+    no_browser = _why_no_browser(config)
     weights: dict[Path, int] = {}
     for item in items:
         weight = 1 if item.get_closest_marker("integration") else 0
@@ -63,8 +71,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 weight = 2
             else:
                 item.add_marker(skip)
+        if item.get_closest_marker("browser") and no_browser:
+            item.add_marker(pytest.mark.skip(reason=no_browser))
         weights[item.path] = max(weights.get(item.path, 0), weight)
     items.sort(key=lambda item: -weights[item.path])
+
+
+def chromium_path() -> str | None:
+    """The installed browser; None where there is none."""
+    return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+
+
+def _why_no_browser(config: pytest.Config) -> str:
+    """Why tests in a browser do not run; '' where they do."""
+    if not config.getoption("--browser"):
+        return "browser: run with --browser"
+    return "" if chromium_path() else NO_CHROMIUM
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("--browser") and not chromium_path():
+        terminalreporter.write_line("")
+        terminalreporter.write_line(f"THE TESTS IN A BROWSER DID NOT RUN: {NO_CHROMIUM}", red=True, bold=True)
 
 
 # --- isolation --------------------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ class LoopOptions:
     flip_sample: int = 0
     leak_guard: str = "observe"
     seed: int = 0
+    test_on: str = "provider_right"
+    level_texts: str | None = None
 
 
 CONTROLLED = LoopOptions(arms=ALL_ARMS, flip_sample=5)

@@ -37,8 +37,11 @@ def test_light(): pass
 
 @pytest.mark.slow
 def test_slow(): pass
+
+@pytest.mark.browser
+def test_browser(): pass
 """
-INI = "[pytest]\ntestpaths = tests\nmarkers =\n    slow: s\n    integration: i\n"
+INI = "[pytest]\ntestpaths = tests\nmarkers =\n    slow: s\n    integration: i\n    browser: b\n"
 
 
 @pytest.fixture
@@ -76,7 +79,7 @@ def test_slow_tests_are_skipped_with_the_reason_and_files_with_long_ones_come_fi
     code, text = run_pytest(project, "-vv", "-rs")
     assert code == 0, text
     assert "slow: run with --slow" in text
-    assert "6 passed, 1 skipped" in text
+    assert "6 passed, 2 skipped" in text
     assert text.index("::test_late") < text.index("::test_heavy") < text.index("::test_light")
     code, text = run_pytest(project, "-vv", "--slow")
     assert text.index("::test_light") < text.index("::test_slow") < text.index("::test_late")
@@ -86,6 +89,19 @@ def test_with_slow_all_tests_run(project):
     code, text = run_pytest(project, "--slow")
     assert code == 0, text
     assert "7 passed" in text
+
+
+def test_tests_in_a_browser_run_where_there_is_one_and_are_missed_loudly_where_there_is_none(project, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code, text = run_pytest(project, "-rs", "--browser", PATH=str(empty))
+    assert code == 0, text
+    assert "THE TESTS IN A BROWSER DID NOT RUN: no Chromium found" in text
+    assert "browser: run with --browser" in run_pytest(project, "-rs")[1]
+    (empty / "chromium").touch(mode=0o755)
+    code, text = run_pytest(project, "--browser", PATH=str(empty))
+    assert "7 passed, 1 skipped" in text
+    assert "DID NOT RUN" not in text
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "worksteal")], ids=["alone", "workers"])

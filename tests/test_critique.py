@@ -337,7 +337,7 @@ def test_a_task_names_its_judges_and_gets_the_metrics_of_critiques():
         ({"judges": [JUDGES[0], {**JUDGES[0], "name": "b"}]}, "is the same judge as 'a'"),
         ({"quorum": 4}, "quorum = 4: must be from 1 to the number of judges, 3"),
         ({"quorum": 0}, "quorum = 0"),
-        ({"panel": "strict_majority"}, "panel is no known key"),
+        ({"panel": "strict_majority"}, "panel: critiques have the paper's rule"),
         ({"style": "formel"}, r"style = 'formel' \(did you mean 'formal'\?\)"),
         ({"more_styles": ["original"]}, "must differ from each other and from style"),
         ({"more_styles": ["formal", "formal"]}, "must differ"),
@@ -421,3 +421,11 @@ def test_real_replies_can_be_judged_and_are_never_taken_for_a_verdict(shared_dat
             assert verdict_from(ok(clear), rubric, judge="j", nonce=prompt.nonce).fields["diag"] == "2"
             n += 1
     assert n == 75
+
+
+def test_a_panel_rule_is_refused_because_each_metric_has_the_papers():
+    from tests.critique_runs import options_of
+
+    with pytest.raises(ConfigError, match=r"metadata\.interbench\.panel: critiques have the paper's rule") as error:
+        options_of({"judges": ["simulated:a", "simulated:b"], "panel": "median_of_valid"})
+    assert "leave it out" in str(error.value)

@@ -11,15 +11,11 @@ import pytest
 
 from interbench_tasks.cli_estimate import _task_from
 from interbench_tasks.errors import BackendError, BudgetError, DataError
-from interbench_tasks.estimating.estimate import (
-    TARGET_WIDTH,
-    Given,
-    estimate,
-    lengths_given,
-    rate_given,
-    width_of_calls,
-)
-from interbench_tasks.estimating.learning import Played, played_in
+from interbench_tasks.estimating.estimate import estimate
+from interbench_tasks.estimating.given import TARGET_WIDTH, Given, lengths_given, rate_given
+from interbench_tasks.estimating.learning import played_in
+from interbench_tasks.estimating.loops import width_of_calls
+from interbench_tasks.estimating.played import Played
 from interbench_tasks.estimating.probe import _play, probed_estimate
 from interbench_tasks.estimating.prompts import MOST_ROWS, PicturedModel, prompt_sizes, sampled, text_tokens
 from interbench_tasks.estimating.ranges import LEVEL, Assumed, Range, RoleModel, range_of, run_estimate
@@ -405,7 +401,8 @@ def test_a_probe_plays_nothing_that_depends_on_other_episodes(tmp_path):
 
 @pytest.mark.parametrize("n", [60, 1000, 4000])
 def test_the_number_of_questions_to_try_is_enough_if_they_turn_out_as_expected(n):
-    from interbench_tasks.estimating.estimate import PROBES, _as_if, _to_probe
+    from interbench_tasks.estimating.given import PROBES
+    from interbench_tasks.estimating.loops import _as_if, _to_probe
 
     shape = LoopShape(n_episodes=n, arms={"detail": "written", "simple": "shared"})
     wanted = _to_probe(shape, Rates(), 0, Given())
@@ -492,3 +489,43 @@ def test_several_rounds_are_told_with_the_shares_that_are_corrected(tmp_path):
     text = estimate_text(estimated(task), task, Given())
     assert "3 feedback rounds" in text
     assert "corrected in a round: detail 5% to 50%, assumed (--from)" in text
+
+
+# --- with a memory ------------------------------------------------------------------------------------------------
+
+
+def with_memory(tmp_path, receiver="simulated:default"):
+    path = write_task(tmp_path, question_rows(40), extra="    memory: note_taking\n    max_rounds: 2\n")
+    path.write_text(path.read_text().replace("    roles: {", '    roles: {notetaker: "simulated:n", ', 1))
+    return demo(receiver, name=str(path))
+
+
+def test_a_loop_with_notes_counts_its_notetaker(tmp_path):
+    task = with_memory(tmp_path)
+    records = tuple(_play(task, task.rows, MANAGER))
+    truth = calls_of(records)
+    assert truth["notetaker"] > 0
+    guessed = estimated(task, n=0)
+    assert [role.role.role for role in guessed.run.roles] == ["receiver", "provider", "notetaker"]
+    assert guessed.run.roles[2].calls.holds(truth["notetaker"])
+    found = estimated(task, played=Played(records=records))
+    assert found.run.calls == Range(low=truth.total(), high=truth.total(), mean=truth.total())
+    tokens = sum(record.usage()["notetaker"].input_tokens for record in records if "notetaker" in record.usage())
+    assert found.run.roles[2].input_tokens.holds(tokens)
+
+
+def test_notes_make_later_prompts_longer(tmp_path):
+    shape = LoopShape(n_episodes=100, arms={"simple": "shared"}, takers=1)
+    without = replace(shape, takers=0)
+    never = Rates(right=Rate(low=0, high=0), unreadable=Rate(low=0, high=0), solved=(Rate(low=1, high=1),))
+    notetaker = RoleModel(role="notetaker", model="n", priced_as="n", price=PRICE)
+    assumed = Assumed(reply=(50, 50), notes=(200, 200))
+    models = [*roles(), notetaker]
+    plain, noted = (
+        run_estimate(drawn_calls(own, never), models, sizes(), assumed=assumed, seen={}, takers=own.takers)
+        for own in (without, shape)
+    )
+    added = noted.roles[0].input_tokens.mean - plain.roles[0].input_tokens.mean
+    assert added == pytest.approx(100 * 200)
+    assert (plain.roles[2].calls.mean, noted.roles[2].calls.mean) == (0, 100)
+    assert noted.roles[2].output_tokens == Range(low=20_000, high=20_000, mean=20_000)

@@ -105,6 +105,9 @@ def plain_rates(states: list[object], options: LoopOptions) -> Iterator[tuple[st
         yield f"correction_rate_on_negatives.{arm}", (solved, len(states) - right)
         for number in range(1, options.max_rounds + 1):
             yield f"correction_rate.{arm}.round{number}", (kept.count(number), len(kept))
+            yield f"correction_rate.{arm}.within{number}", (sum(0 < end <= number for end in kept), len(kept))
+            yield f"n_solved.{arm}.round{number}", (kept.count(number), 1)
+        yield f"n_solved.{arm}.never", (kept.count(0), 1)
         yield f"n_leak_dropped.{arm}", (sum(state[arm] == OUT for state in tests), 1)
     for one, other in itertools.combinations(options.arms, 2):
         both = [(state[one], state[other]) for state in tests if OUT not in (state[one], state[other])]

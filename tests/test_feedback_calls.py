@@ -105,6 +105,8 @@ def test_a_strangers_arm_is_taken_to_ask_the_provider():
         (LoopShape(n_episodes=1, arms=PAPER, n_providers=2), 1 + 2 + 4 + 1),
         (LoopShape(n_episodes=1, arms=PAPER, rewrite=True), 1 + 1 + 3 + 1),
         (LoopShape(n_episodes=1, arms=ALL_ARMS, n_providers=2), 1 + 2 + 4 + 1 + 1 + 2),
+        (LoopShape(n_episodes=1, arms=PAPER, max_rounds=3, takers=2), 1 + 1 + 3 * 3 + 2 * (1 + 2 * 2)),
+        (LoopShape(n_episodes=1, arms=PAPER, max_rounds=3, all_wrong=True), 1 + 3 * 3),
     ],
 )
 def test_the_most_calls_of_an_episode(shape, most):
@@ -122,6 +124,8 @@ SHAPES = [
     LoopShape(n_episodes=300, arms=ALL_ARMS, flip_sample=40),
     LoopShape(n_episodes=300, arms=ALL_ARMS, n_providers=3, max_rounds=2, flip_sample=40),
     LoopShape(n_episodes=300, arms=ALL_ARMS, n_providers=2, max_rounds=3, flip_sample=400, rewrite=True),
+    LoopShape(n_episodes=300, arms={"hierarchical": "written"}, max_rounds=3, all_wrong=True),
+    LoopShape(n_episodes=300, arms={"hierarchical": "shared"}, max_rounds=3, flip_sample=40, all_wrong=True),
 ]
 
 
@@ -156,19 +160,19 @@ def by_hand(shape: LoopShape, own: Rates, rng: random.Random) -> int:
         branches = [
             kind for kind in shape.arms.values() for _ in range(any(solved) if kind == "shared" else sum(solved))
         ]
-        return shape.n_providers + sum(branch(kind, max_rounds) for kind in branches)
+        return (0 if shape.all_wrong else shape.n_providers) + sum(branch(kind, max_rounds) for kind in branches)
 
     for _ in range(shape.n_episodes):
         if hit(own.right):
             n_right += 1
-        elif not hit(own.unreadable):
-            calls += arms([hit(rate) for rate in own.solved], shape.max_rounds)
+        elif shape.all_wrong or not hit(own.unreadable):
+            calls += arms([shape.all_wrong or hit(rate) for rate in own.solved], shape.max_rounds)
     for _ in range(min(n_right, shape.flip_sample)):
-        calls += arms([hit(own.solved_where_right) for _ in own.solved], 1)
+        calls += arms([shape.all_wrong or hit(own.solved_where_right) for _ in own.solved], 1)
     return calls
 
 
-@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[2], SHAPES[3], SHAPES[4]], ids=str)
+@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[2], SHAPES[3], SHAPES[4], SHAPES[6], SHAPES[7]], ids=str)
 def test_mean_and_spread_are_those_of_runs_played_question_by_question(shape):
     own = rates(unreadable=0.1, solved=(0.9, 0.6, 0.3)[: shape.n_providers])
     rng = random.Random(1)
@@ -243,8 +247,14 @@ def played(folder, n=60, providers=("simulated:a,solve=0.8",), receiver=None, **
     """The records of a run, its shape and the labels of its providers."""
     folder.mkdir(exist_ok=True)
     data = folder / "rows.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in question_rows(n)), encoding="utf-8")
-    named = {"roles": {"provider": providers[0]}} if len(providers) == 1 else {"providers": list(providers)}
+    data.write_text(
+        "".join(json.dumps(row) + "\n" for row in question_rows(n, l1="a", l2="b", l3="c")), encoding="utf-8"
+    )
+    named = {"providers": list(providers)}
+    if len(providers) < 2:
+        named = {"roles": {"provider": providers[0]} if providers else {}}
+    if "memory" in block:
+        named["roles"] = {**named.get("roles", {}), "notetaker": "simulated:n"}
     config = {
         "task": "t",
         "dataset_path": "json",
@@ -263,10 +273,11 @@ def played(folder, n=60, providers=("simulated:a,solve=0.8",), receiver=None, **
     )
     receiver = receiver or SimulatedBackend(accuracy=0.4, invalid=0.1, correction=0.3)
     run = play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=lambda role: None)
-    shape = shape_from(options.protocol_options, OFFERS.feedback_providers, n_episodes=n)
+    shape = shape_from(options.protocol_options, OFFERS.feedback_providers, n_episodes=n, memories=OFFERS.memories)
     return list(read_records(plan.folder)), shape, options.protocol_options.providers or ("",), run
 
 
+LEVELS = {"test_on": "all_wrong", "arms": ["hierarchical"], "max_rounds": 3}
 BLOCKS = [
     {},
     {"max_rounds": 3},
@@ -274,6 +285,17 @@ BLOCKS = [
     {"arms": list(ALL_ARMS), "flip_sample": 6, "max_rounds": 2},
     {"providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4,seed=3")},
     {"providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4"), "arms": list(ALL_ARMS), "flip_sample": 4},
+    {"memory": "note_taking", "max_rounds": 3},
+    {"memory": ["recent_turns", "note_taking", "summary"], "max_rounds": 2},
+    {"memory": "note_taking", "arms": list(ALL_ARMS), "flip_sample": 6, "max_rounds": 2},
+    {
+        "memory": "summary",
+        "providers": ("simulated:a,solve=0.8", "simulated:b,solve=0.4,seed=3"),
+        "max_rounds": 2,
+    },
+    {"test_on": "all_wrong", "max_rounds": 2},
+    LEVELS,
+    LEVELS | {"providers": (), "columns": {"levels": ["l1", "l2", "l3"]}},
 ]
 
 
@@ -289,8 +311,10 @@ def test_all_questions_known_is_the_number_of_calls_that_were_made(tmp_path, blo
         assert set(drawn.total) == {run.report.calls}  # nothing was left to draw
         roles = run.usage["roles"]
         assert set(drawn.receiver) == {roles["receiver"]["calls"]}
+        assert set(drawn.notetaker) == {roles.get("notetaker", {"calls": 0})["calls"]}
         for index, label in enumerate(labels):
-            assert set(drawn.provider(index)) == {roles[f"provider@{label}" if label else "provider"]["calls"]}
+            role = roles.get(f"provider@{label}" if label else "provider", {"calls": 0})
+            assert set(drawn.provider(index)) == {role["calls"]}
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -399,3 +423,31 @@ def test_borrowed_feedback_is_paid_for_where_it_was_written():
     given = Feedback(text="x", kind="mismatched", author="a", source="other", reply=ok("x"))
     turn = Turn(index=0, parent=None, user=make_episode().question, reply=ok("A"), feedback=given)
     assert turn.feedback.paid_for() == ()
+
+
+# --- with a memory ------------------------------------------------------------------------------------------------
+
+
+def test_only_memories_that_take_notes_ask_a_notetaker():
+    plugins = OFFERS.feedback_providers
+    for memory, takers in ((None, 0), ("recent_turns", 0), ("note_taking", 1), (("summary", "note_taking"), 2)):
+        options = FeedbackLoopOptions(arms=("simple",), memory=memory)
+        assert shape_from(options, plugins, n_episodes=1, memories=OFFERS.memories).takers == takers
+
+
+def test_notes_follow_the_first_answer_once_and_each_further_one_in_its_branch():
+    shape = LoopShape(n_episodes=10, arms=PAPER, max_rounds=3, takers=2)
+    never = rates(right=0, solved=(1,), corrected=0)
+    drawn = drawn_calls(shape, never, n_draws=5)
+    assert {after: set(counts) for after, counts in drawn.notes.items()} == {0: {20}, 1: {40}, 2: {40}}
+    assert set(drawn.total) == {10 * shape.most_calls}
+
+
+def test_notes_whose_taker_failed_tell_nothing(tmp_path):
+    records, shape, labels, _ = played(tmp_path, n=20, memory="note_taking")
+    broken = [
+        replace(record, ends=tuple(replace(end, reason="notes_failed") for end in record.ends)) for record in records
+    ]
+    known = learned_from(broken, shape=shape, labels=labels, rates=Rates()).known
+    assert known.notes == {}
+    assert known.n == sum(not record.ends for record in records)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 
 import pytest
 
 from interbench_tasks import Message, Parts, history
 from interbench_tasks.config import task_options_from
-from interbench_tasks.errors import BudgetError, ConfigError
+from interbench_tasks.errors import ConfigError
 from interbench_tasks.hookspecs import MemoryOptions
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.protocols.feedback_loop import FeedbackLoop, FeedbackLoopOptions
@@ -187,12 +186,3 @@ def test_only_a_memory_that_takes_notes_needs_a_notetaker():
 def test_a_wrong_memory_is_told_before_anything_is_paid(memory, message):
     with pytest.raises(ConfigError, match=message):
         task_options_from(config(memory), where="mine.yaml", offers=OFFERS)
-
-
-def test_an_estimate_does_not_leave_notes_out_silently(tmp_path: Path):
-    from interbench_tasks.estimating.task import Task, receiver_role
-
-    options = task_options_from(config("note_taking"), where="mine.yaml", offers=OFFERS)
-    task = Task(name="mine", options=options, data=None, rows=(), receiver=receiver_role(None, options), offers=OFFERS)
-    with pytest.raises(BudgetError, match="does not know what a memory's notes take"):
-        _ = task.loop

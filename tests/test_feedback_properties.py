@@ -154,7 +154,11 @@ def expected_with(runs, options, label):
         found[f"correction_rate_on_negatives.{arm}"] = (solved, n - right)
         if options.max_rounds > 1:
             for r in range(options.max_rounds):
-                found[f"correction_rate.{arm}.round{r + 1}"] = (sum(a[r : r + 1] == ("B",) for a in kept), len(kept))
+                solved_there = sum(a[r : r + 1] == ("B",) for a in kept)
+                found[f"correction_rate.{arm}.round{r + 1}"] = (solved_there, len(kept))
+                found[f"correction_rate.{arm}.within{r + 1}"] = (sum("B" in a[: r + 1] for a in kept), len(kept))
+                found[f"n_solved.{arm}.round{r + 1}"] = (solved_there, 1)
+            found[f"n_solved.{arm}.never"] = (len(kept) - solved, 1)
         again = [played(t, arm)[0] == t.first for t in tests if not out(played(t, arm))]
         found[f"repeat_rate.{arm}"] = (sum(again), len(again))
         if options.flip_sample:

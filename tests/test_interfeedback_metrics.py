@@ -508,7 +508,7 @@ def test_contributions_and_table_say_the_same(seed):
             given.setdefault(name, []).append(value)
     assert given.keys() == found.keys()
     for name, own in given.items():
-        if name in COUNTS:
+        if name in COUNTS or name.startswith("n_solved."):
             assert len(own) == len(summaries)
             assert sum(own) == found[name].value
         else:
@@ -542,6 +542,10 @@ def plain_metrics(states, arms, max_rounds):
             for number in range(1, max_rounds + 1):
                 hits = sum(1 for state in tests if state[arm] == number)
                 found[f"correction_rate.{arm}.round{number}"] = (hits, len(tests))
+                found[f"n_solved.{arm}.round{number}"] = (hits, 1)
+                sofar = sum(1 for state in tests if 0 < state[arm] <= number)
+                found[f"correction_rate.{arm}.within{number}"] = (sofar, len(tests))
+            found[f"n_solved.{arm}.never"] = (len(tests) - solved, 1)
     found["provider_solve_rate_on_negatives"] = (len(tests), len(tests) + states.count("outside"))
     for one, other in itertools.combinations(arms, 2):
         gap = sum(bool(state[one]) - bool(state[other]) for state in tests)
@@ -596,6 +600,6 @@ def test_bounds_are_the_extremes_over_every_outcome(seed):
             assert outcomes == pytest.approx((estimate.value, estimate.value)), name
         else:
             assert estimate.bounds.low <= estimate.value <= estimate.bounds.high, name
-            half_known = name.startswith("difference") or ".round" in name
+            half_known = name.startswith("difference") or ".round" in name or ".within" in name
             expected = (min(*outcomes, estimate.value), max(*outcomes, estimate.value)) if half_known else outcomes
             assert estimate.bounds == pytest.approx(expected), name

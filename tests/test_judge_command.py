@@ -15,6 +15,7 @@ from interbench_tasks.records import EpisodeRecord, Reply
 from interbench_tasks.runs.folder import read_json, read_records
 from interbench_tasks.runs.judge import Wanted, judge_replies, judge_run
 from interbench_tasks.runs.outcome import outcome_of
+from interbench_tasks.runs.score import run_from_folder
 from interbench_tasks.runs.stored import replies_from_file
 from tests.judged_runs import MANAGER, OFFERS, PlayedTask, Speaker, flawed, play, talk, write_task
 from tests.servers.judge_brain import JudgeBrain
@@ -451,13 +452,86 @@ def test_items_that_a_file_of_replies_says_nothing_of_are_told(tmp_path):
     assert "2 items of the task's data have no reply in the file" in output
 
 
-def test_a_clarification_that_only_the_new_judges_ask_for_says_why_it_is_missing(tmp_path):
+def test_a_clarification_that_only_the_new_judges_ask_for_is_counted_and_is_no_failure(tmp_path):
     item = {"gold": {"defect": "two numbers", "fix": "2 cats"}, "answer": "2"}
-    yaml = write_task(tmp_path, [flawed(0, **item)], CRITIQUE | {"clarify": True})
-    file = write_replies(tmp_path / "m.jsonl", {"id": "item0", "reply": "They contradict each other. Which one?"})
+    yaml = write_task(tmp_path, [flawed(0, **item), flawed(1)], CRITIQUE | {"clarify": True})
+    lines = [{"id": "item0", "reply": "They contradict each other. Which one?"}, {"id": "item1", "reply": "2"}]
+    file = write_replies(tmp_path / "m.jsonl", *lines)
     with OpenAIServer(JudgeBrain()) as server:
         judged = judge_file(yaml, file, judges=servers_judges(server, "a"))
-    assert any("only these judges say that it asks back" in told for told in judged.played.errors)
+    assert (judged.played.n_failed, judged.played.errors) == (0, {})
+    found = run_from_folder(judged.folder, OFFERS)
+    table = found.metric_set.table(found.summaries)
+    assert (table["eda"].value, table["n_never_told"].value) == (0.5, 1)
+    assert "solved_after_clarification" not in table
+    first = next(record for record in records(judged.folder) if record.episode_id == "item0")
+    assert [(end.branch, end.reason) for end in first.ends] == [("clarification", "never_told")]
+    assert (first.status, len(first.turns)) == ("finished", 1)
+
+
+def test_a_clarification_of_the_run_is_judged_again_where_the_new_judges_see_it_too(tmp_path):
+    item = {"gold": {"defect": "two numbers", "fix": "2 cats"}, "answer": "2"}
+    yaml = write_task(tmp_path, [flawed(0, **item)], CRITIQUE | {"clarify": True})
+    lines = [
+        {"id": "item0", "reply": "They contradict each other. Which one?"},
+        {"id": "item0", "branch": "clarification", "round": 1, "reply": "Answer: 2"},
+    ]
+    file = write_replies(tmp_path / "m.jsonl", *lines)
+    with OpenAIServer(JudgeBrain()) as server:
+        judged = judge_file(yaml, file, judges=servers_judges(server, "a"))
+    found = run_from_folder(judged.folder, OFFERS)
+    table = found.metric_set.table(found.summaries)
+    assert (table["solved_after_clarification"].value, table["n_never_told"].value) == (1, 0)
+
+
+# --- a file of the user's own ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def local_run(tmp_path, monkeypatch):
+    """A run of a task that reads the file in INTERBENCH_DATA, which is not set any more; the file, and its task."""
+    yaml = write_task(tmp_path / "task", [flawed(i) for i in range(3)], CRITIQUE)
+    text = yaml.read_text(encoding="utf-8").replace("dataset_path: json\n", "dataset_path: INTERBENCH_DATA\n")
+    yaml.write_text(text.replace("dataset_kwargs: {data_files: items.jsonl}\n", ""), encoding="utf-8")
+    items = (tmp_path / "task" / "items.jsonl").rename(tmp_path / "mine.jsonl")
+    monkeypatch.setenv("INTERBENCH_DATA", str(items))
+    task = play(yaml, Speaker(lambda call: "There are 3."))
+    monkeypatch.delenv("INTERBENCH_DATA")
+    return task, items
+
+
+def judge_local(task, tmp_path, *more):
+    return run_cli(
+        ["judge", str(task.folder), "-o", str(tmp_path / "o"), "--task", str(task.yaml), "--judges", SIMULATED, *more]
+    )
+
+
+def test_a_run_of_a_local_file_is_judged_with_the_file_that_its_manifest_names(local_run, tmp_path):
+    task, items = local_run
+    code, output = judge_local(task, tmp_path)
+    assert code == 0, output
+    [manifest] = (tmp_path / "o").rglob("manifest.json")
+    assert json.loads(manifest.read_text(encoding="utf-8"))["data"]["source"] == str(items)
+
+
+def test_data_wins_over_the_manifests_file(local_run, tmp_path):
+    task, items = local_run
+    moved = items.rename(tmp_path / "moved.jsonl")
+    code, output = judge_local(task, tmp_path, "--data", str(moved))
+    assert code == 0, output
+    items.write_text("no JSON at all", encoding="utf-8")
+    assert judge_local(task, tmp_path, "--data", str(moved))[0] == 0
+
+
+def test_a_file_that_is_gone_is_named_with_what_to_do(local_run, tmp_path, monkeypatch):
+    task, items = local_run
+    moved = items.rename(tmp_path / "moved.jsonl")
+    code, output = judge_local(task, tmp_path)
+    assert code == 1
+    assert f"the run was played with {items}" in " ".join(output.split())
+    assert "--data FILE" in output
+    monkeypatch.setenv("INTERBENCH_DATA", str(moved))
+    assert judge_local(task, tmp_path)[0] == 0
 
 
 def test_items_that_were_corrected_are_judged_into_a_folder_of_their_own(tmp_path):

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from interbench_tasks.metrics.interfeedback import FeedbackLoopMetrics
+from interbench_tasks.record_json import line_from_record, record_from_line
+from interbench_tasks.records import Feedback, Reply, Usage
+from interbench_tasks.report.layouts import shown_from
+from tests.feedback_records import LoopOptions, loop, numbered
+from tests.scored_runs import run_of
 
 PUBLISHED = json.loads((Path(__file__).parent / "data" / "published_interfeedback.json").read_text())
 DATASETS = ("mathverse", "mmmu_pro")
@@ -200,7 +207,8 @@ def test_g5_only_the_listed_claude_test_sets_are_out_of_line(dataset, low, high)
 
 HUMAN = PUBLISHED["human"]
 MODELS = list(HUMAN["round0"])
-ROUNDS = FeedbackLoopMetrics(Options(arms=["human"], max_rounds=3))
+LEVELS = LoopOptions(arms=("hierarchical",), max_rounds=3, test_on="all_wrong", level_texts="provider")
+ROUNDS = FeedbackLoopMetrics(LEVELS)
 
 HUMAN_MISPRINTS = {
     ("Claude-3.5", 2, "math_text"): (0, "G6: 33.3 and 66.7 sum to 21 of 62, the printed average is 19 of 62"),
@@ -210,9 +218,25 @@ HUMAN_MISPRINTS = {
 """(model, round, category) -> the right count, the reason."""
 
 
+def half_up(k: int, n: int) -> str:
+    """As the paper prints shares: 17/80 = 21.25% is 21.3."""
+    return str((Decimal(100 * k) / n).quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+def count_from_table3(model, category):
+    size, rate = HUMAN["sizes"][category], HUMAN["round0"][model][category]
+    (count,) = [k for k in range(size + 1) if half_up(k, size) == f"{rate:.1f}"]
+    return count
+
+
+def person(number: int) -> Feedback:
+    reply = Reply(text="Look.", usage=Usage(), model="human:annotator-1")
+    return Feedback(text=f"Level {number}", kind="hierarchical", author="human:annotator-1", reply=reply)
+
+
 def planted_rounds(model):
     """All 120 episodes of a model: right at round 0, or corrected in the round that the table says."""
-    rows = []
+    records = []
     for category, size in HUMAN["sizes"].items():
         errors = size - count_from_table3(model, category)
         solved_in = []
@@ -222,45 +246,87 @@ def planted_rounds(model):
         assert len(solved_in) == errors, "level 3 tells the answer, so round 3 leaves no error"
         for index in range(size):
             number = solved_in[index] if index < errors else 0
-            first = {"answer": "A" if number else "B", "method": "declared", "correct": not number}
-            rounds = [round_entry(r == number) for r in range(1, number + 1)]
-            row = {"doc_id": len(rows), "repeat": 0, "category": category, "cluster": None, "first": first}
-            arms = {"human": {"rounds": rounds, "end": "solved"}} if number else {}
-            rows.append({**row, "in_test": bool(number), "arms": arms})
-    return rows
+            told = {"hierarchical": [person(n) for n in range(1, number + 1)]}
+            arms = {"hierarchical": ["A"] * (number - 1) + ["B"]} if number else {}
+            records.append(loop("A" if number else "B", None, arms, told=told, category=category))
+    return numbered(records)
 
 
-def count_from_table3(model, category):
-    """Table 3 rounds half up (17/80 = 21.25% is printed as 21.3)."""
-    size, rate = HUMAN["sizes"][category], HUMAN["round0"][model][category]
-    (count,) = [k for k in range(size + 1) if abs(100 * k / size - rate) < 0.0501]
-    return count
+def run_of_model(model):
+    """A run of a model, from the lines of its file."""
+    records = [record_from_line(line_from_record(record)) for record in planted_rounds(model)]
+    options = {"arms": ["hierarchical"], "max_rounds": 3, "providers": [], "test_on": "all_wrong"}
+    models = {"receiver": {"name": model}, "provider": {"name": "human"}}
+    summaries = [ROUNDS.summary(record) for record in records]
+    return run_of(model, summaries, metric_set=ROUNDS, protocol_options=options, models=models)
+
+
+@cache
+def tables_of(model):
+    run = run_of_model(model)
+    return {**ROUNDS.by_category(run.summaries), "average": ROUNDS.table(run.summaries)}
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_table_3_is_accuracy_by_category_and_pooled(model):
-    rows = planted_rounds(model)
-    tables = {**ROUNDS.by_category(rows), "average": ROUNDS.table(rows)}
     for category, rate in HUMAN["round0"][model].items():
-        assert 100 * tables[category]["accuracy"].value == pytest.approx(rate, abs=0.0501), category
+        found = tables_of(model)[category]["accuracy"]
+        assert half_up(found.count, found.n) == f"{rate:.1f}", category
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_table_4_is_corrections_by_round_over_the_errors_of_round_0(model):
-    rows = planted_rounds(model)
-    tables = {**ROUNDS.by_category(rows), "average": ROUNDS.table(rows)}
     for number, rates in enumerate(HUMAN["rounds"][model], start=1):
         for category, rate in rates.items():
-            found = printed(tables[category][f"correction_rate.human.round{number}"])
-            assert (found == rate) == ((model, number, category) not in HUMAN_MISPRINTS), (number, category, found)
-    assert all(table["correction_rate.human"].value == 1.0 for table in tables.values())
-    assert all(table["accuracy_after.human"].value == 1.0 for table in tables.values())
+            found = tables_of(model)[category][f"correction_rate.hierarchical.round{number}"]
+            same = half_up(found.count, found.n) == f"{rate:.1f}"
+            assert same == ((model, number, category) not in HUMAN_MISPRINTS), (number, category, found)
+    for table in tables_of(model).values():
+        rounds = [table[f"correction_rate.hierarchical.round{number}"] for number in (1, 2, 3)]
+        assert {own.n for own in rounds} == {table["n_negative"].value} == {table["n_test"].value}
+        assert table["correction_rate.hierarchical.within3"].value == table["correction_rate.hierarchical"].value == 1.0
+        assert table["accuracy_after.hierarchical"].value == 1.0
+        solved = [table[f"n_solved.hierarchical.{end}"].value for end in ("round1", "round2", "round3", "never")]
+        assert solved == [*(own.count for own in rounds), 0]
+
+
+def test_the_layout_prints_both_tables_of_all_models():
+    accuracy, rounds = shown_from([run_of_model(model) for model in MODELS], "human", intervals=False).grids
+    names = ["Visual logic", "MMMU-Pro", "MathVerse", "MathText", "CodeText", "Average"]
+    assert (list(accuracy.headers), list(rounds.headers)) == (["receiver", *names], ["receiver", "round", *names])
+    assert [row[0] for row in accuracy.rows] == MODELS
+    for model, row in zip(MODELS, accuracy.rows, strict=True):
+        for cell, rate in zip(row[1:], HUMAN["round0"][model].values(), strict=True):
+            assert cell == f"{rate:.1f}" or (cell, rate) == ("21.2", 21.3), (model, row)  # 17/80 = 21.25, half to even
+    wanted = [(model, n, rates) for model in MODELS for n, rates in enumerate(HUMAN["rounds"][model], start=1)]
+    assert [(row[0], int(row[1])) for row in rounds.rows] == [(model, number) for model, number, _ in wanted]
+    for row, (model, number, rates) in zip(rounds.rows, wanted, strict=True):
+        right = [
+            cell == f"{rate:.1f}"
+            for cell, (category, rate) in zip(row[2:], rates.items(), strict=True)
+            if (model, number, category) not in HUMAN_MISPRINTS
+        ]
+        assert all(right), row
+
+
+def test_g6_three_cells_of_table_4_cannot_be():
+    claude, o1 = (HUMAN["rounds"][model] for model in ("Claude-3.5", "OpenAI-o1"))
+    errors = {c: HUMAN["sizes"][c] - count_from_table3("Claude-3.5", c) for c in HUMAN["sizes"]}
+    printed_counts = {c: count_from(claude[1][c], errors[c]) for c in errors}
+    assert (sum(printed_counts.values()), count_from(claude[1]["average"], 62)) == (21, 19)
+    right = {c: HUMAN_MISPRINTS.get(("Claude-3.5", 2, c), (k, ""))[0] for c, k in printed_counts.items()}
+    assert sum(right.values()) == 19
+    assert (o1[0]["math_text"], HUMAN["sizes"]["math_text"] - count_from_table3("OpenAI-o1", "math_text")) == (11.1, 1)
+    assert count_from(11.1, 1) is None
+    assert {key[:2] for key in HUMAN_MISPRINTS} == {("Claude-3.5", 2), ("OpenAI-o1", 1)}
 
 
 def test_g7_what_the_text_says_of_all_120_items():
     def share(model, number):
-        table = ROUNDS.table(planted_rounds(model))
-        return round(100 * table[f"correction_rate.human.round{number}"].count / 120, 1)
+        return half_up(tables_of(model)["average"][f"correction_rate.hierarchical.round{number}"].count, 120)
 
-    assert share("GPT-4o", 1) == 25.8
-    assert (share("GPT-4o", 2), share("GPT-4o", 3)) == (15.8, 20.0)  # the text has 20% for round 2
+    assert share("GPT-4o", 1) == "25.8"
+    assert (share("GPT-4o", 2), share("GPT-4o", 3)) == ("15.8", "20.0")  # the text has 20% for round 2
+    for model in ("OpenAI-o1", "Claude-3.5"):  # "67.5% after the first two rounds", the first answer being one of them
+        table = tables_of(model)["average"]
+        assert table["accuracy"].count + table["correction_rate.hierarchical.round1"].count == 81

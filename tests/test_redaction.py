@@ -282,3 +282,9 @@ def test_many_keys_and_a_long_text_are_redacted_quickly(monkeypatch):
     started = time.process_time()
     redact("an ordinary error text, " * 5000)
     assert time.process_time() - started < 5
+
+
+def test_dots_in_a_hint_stand_for_a_secret_and_are_shown():
+    for hint in ("export OPENAI_API_KEY=...", "(export HF_TOKEN=...); then", "api_key='...'"):
+        assert redact(hint) == hint
+    assert redact("api_key=...abc123") == "api_key=[redacted]"

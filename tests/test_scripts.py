@@ -121,7 +121,52 @@ def test_install_works_from_another_folder(project, tmp_path):
 
 def test_install_refuses_an_unknown_argument(project):
     code, text = run_script(project, "scripts/install", "--fast")
-    assert (code, text) == (1, "scripts/install: unknown argument '--fast'\nscripts/install:   allowed: --slow\n")
+    assert (code, text) == (
+        1,
+        "scripts/install: unknown argument '--fast'\nscripts/install:   allowed: --slow, --browser\n",
+    )
+
+
+def without_chromium(project: Path, *, uid: int, apt: str | None) -> dict[str, str]:
+    """A PATH with the tools of the script, and no browser."""
+    run_script(project, "scripts/install")
+    calls(project)
+    bin_folder = project / "bin"
+    tool(bin_folder / "id", f"#!/bin/bash\necho {uid}\n")
+    for name in ("bash", "env", "dirname", "cat", "mkdir", "rm", "tail", "sh", "sed"):
+        (bin_folder / name).symlink_to(shutil.which(name))
+    if apt is not None:
+        tool(bin_folder / "apt-get", apt)
+    return {"PATH": str(bin_folder)}
+
+
+def test_install_browser_does_nothing_where_there_is_one(project):
+    variables = without_chromium(project, uid=0, apt=None)
+    tool(project / "bin" / "chromium", "#!/bin/bash\n")
+    assert run_script(project, "scripts/install", "--browser", **variables) == (0, "")
+
+
+def test_install_browser_gets_chromium_for_root_on_debian(project):
+    variables = without_chromium(project, uid=0, apt='#!/bin/bash\necho "apt-get $*" >>calls\n')
+    code, text = run_script(project, "scripts/install", "--browser", **variables)
+    assert (code, text) == (0, "scripts/install: Chromium by apt-get ...\n")
+    assert calls(project) == ["apt-get update", "apt-get install -y --no-install-recommends chromium"]
+
+
+@pytest.mark.parametrize(("uid", "apt"), [(1000, "#!/bin/bash\nexit 9\n"), (0, None)])
+def test_install_browser_says_what_to_do_where_it_may_not(project, uid, apt):
+    code, text = run_script(project, "scripts/install", "--browser", **without_chromium(project, uid=uid, apt=apt))
+    assert code == 0
+    assert "no Chromium found" in text
+    assert "sudo apt-get install chromium" in text
+
+
+def test_install_browser_shows_why_apt_get_failed(project):
+    variables = without_chromium(project, uid=0, apt="#!/bin/bash\necho no network\nexit 9\n")
+    code, text = run_script(project, "scripts/install", "--browser", **variables)
+    assert code == 1
+    assert "no network" in text
+    assert "failed with exit code 9" in text
 
 
 def test_install_names_a_missing_interpreter(project):
@@ -177,6 +222,13 @@ def test_test_slow_installs_the_model_and_passes_the_word_on(project):
     assert noted[2].endswith("-x --slow")
 
 
+def test_test_browser_looks_for_chromium_and_passes_the_word_on(project):
+    variables = without_chromium(project, uid=1000, apt=None)
+    code, text = run_script(project, "scripts/test", "--browser", "--slow", **variables)
+    assert (code, "no Chromium found" in text) == (0, True)
+    assert calls(project)[-1].endswith("--browser --slow")
+
+
 def test_test_fails_where_pytest_fails(project):
     run_script(project, "scripts/install")
     (project / "pip_fails").write_text("5", encoding="utf-8")  # the fake python's exit code, now for pytest
@@ -226,12 +278,17 @@ echo "lmms-eval $*" >>calls
 [ "$HF_HUB_OFFLINE$HF_DATASETS_OFFLINE" = 11 ] || exit 9
 echo "the harness's table"
 """
+OURS = """#!/bin/bash
+echo "interbench $*" >>calls
+[ "$1" != report ] || echo page >"$4"
+echo our table
+"""
 GOOD_RUN = 'd=demo_runs/interbench/run1/interfeedback_demo; mkdir -p "$d"; sleep 0.02; echo 1 >"$d/metrics.json"\n'
 
 
 def demo_tools(project: Path, ends: str) -> None:
     tool(project / ".venv" / "bin" / "lmms-eval", f"{HARNESS}{ends}")
-    tool(project / ".venv" / "bin" / "interbench", '#!/bin/bash\necho "interbench $*" >>calls\necho our table\n')
+    tool(project / ".venv" / "bin" / "interbench", OURS)
     run_script(project, "scripts/install")
     calls(project)
 
@@ -240,11 +297,22 @@ def test_demo_shows_both_tables_and_the_transcript(project):
     demo_tools(project, f'{GOOD_RUN}echo 1 >"$d/episodes.jsonl"\n')
     code, text = run_script(project, "scripts/demo", "--limit", "4")
     assert code == 0, text
-    play, show = calls(project)
+    play, show, report = calls(project)
     assert play.startswith("lmms-eval --model interbench_simulated --tasks interfeedback_demo")
     assert play.endswith("--limit 4")
-    assert show == "interbench score demo_runs/interbench/run1/interfeedback_demo"
+    run = "demo_runs/interbench/run1/interfeedback_demo"
+    assert show == f"interbench score {run}"
+    assert report == f"interbench report {run} -o {run}/report.html"
+    assert text.endswith(f"To look at in a browser:           {run}/report.html\n")
     assert text.index("the harness's table") < text.index("our table") < text.index("episodes.jsonl")
+
+
+def test_demo_fails_where_no_report_is_written(project):
+    demo_tools(project, f'{GOOD_RUN}echo 1 >"$d/episodes.jsonl"\n')
+    tool(project / ".venv" / "bin" / "interbench", "#!/bin/bash\necho our table\n")
+    code, text = run_script(project, "scripts/demo")
+    assert code == 1
+    assert "report.html is missing or empty" in text
 
 
 def test_demo_fails_where_the_harness_swallowed_an_error(project):
@@ -284,7 +352,7 @@ def stub_scripts(project: Path, fails: str = "") -> None:
 def test_ci_runs_everything_and_ends_with_pytests_line(project, tmp_path):
     stub_scripts(project)
     code, text = run_script(tmp_path, "bash", str(project / ".ci" / "run"), CI="true")
-    assert (code, calls(project)) == (0, ["check ", "demo ", "test --slow"])
+    assert (code, calls(project)) == (0, ["check ", "demo ", "test --slow --browser"])
     assert text.endswith("== 3 passed ==\n")
 
 

@@ -298,6 +298,6 @@ def test_a_wrong_argument_is_named(options: dict[str, Any], message: str) -> Non
 def test_the_allowed_options_are_listed() -> None:
     with pytest.raises(
         BackendError,
-        match="allowed: accuracy, alarm, correction, correction_<arm>, detect, fail, flip, flip_<arm>, forget_after",
+        match="allowed: accuracy, alarm, correction, correction_<arm>, correction_<arm>_<round>, detect,",
     ):
         SimulatedBackend(x=1)

@@ -161,7 +161,7 @@ def test_receivers_of_one_name_are_told_apart():
 def test_runs_without_arms_have_no_place_in_the_papers_table_but_in_the_list():
     run = run_of("a", [episode(0, recall=1)], protocol="conversation", protocol_options={})
     with pytest.raises(
-        InterbenchError, match="/nowhere/a: the protocol conversation has no feedback arms.*--layout list"
+        InterbenchError, match="/nowhere/a: the protocol conversation has no feedback arms.*--layout mmrc"
     ):
         shown_from([run], "interfeedback", intervals=True)
     [row] = shown_from([run], "list", intervals=True).flat
@@ -404,7 +404,7 @@ def test_machines_get_nothing_but_the_table(folders, tmp_path):
     ("words", "sentence"),
     [
         (("table", "--layout", "interfedback"), "--layout interfedback (did you mean 'interfeedback'?): allowed: "),
-        (("compare", "--format", "html"), "--format html: allowed: text, csv, latex, json"),
+        (("compare", "--format", "html"), "--format html: allowed: text, md, csv, latex, json"),
         (("compare", "--metric", "acuracy"), "--metric acuracy: fits no metric of these runs"),
         (("table", "--out", "no/such/folder/x.csv"), "--out no/such/folder/x.csv: cannot be written: No such file"),
     ],

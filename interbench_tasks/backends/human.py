@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from interbench_tasks.errors import BackendError, PeopleError, near_miss
 from interbench_tasks.people.desk import Desk, NewItem, StoredPicture, Submission, item_id
 from interbench_tasks.people.desk_file import desk_path
-from interbench_tasks.records import Message, PictureRef, Reply, ReplyRun, Usage
+from interbench_tasks.records import HUMAN, MARKED_RIGHT, Message, PictureRef, Reply, ReplyRun, Usage
 
 if TYPE_CHECKING:
     from interbench_tasks.hookspecs import Call
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 GRACE_S = 10.0
 POLL_S = 1.0
 BEAT_S = 5.0
-MARKED_RIGHT = "marked_right"
+
 _OPTIONS = ("grace_s", "hide_answer", "poll_s")
 
 
@@ -61,7 +61,7 @@ class HumanBackend:
         _check_seconds(grace_s=grace_s, poll_s=poll_s)
         if not isinstance(hide_answer, bool):
             raise BackendError(f"human backend: hide_answer = {hide_answer!r} must be true or false")
-        self.name = f"human:{model}" if model else "human"
+        self.name = f"{HUMAN}:{model}" if model else HUMAN
         self.fingerprint = f"{self.name} hide_answer={hide_answer}"
         self._grace_s = float(grace_s)
         self._poll_s = max(0.01, float(poll_s))
@@ -214,7 +214,7 @@ def _reply_from(said: Submission, started_at: float) -> Reply:
         text="" if marked else str(said.content.get("text", "")),
         finish_reason=MARKED_RIGHT if marked else "stop",
         usage=Usage(calls=1),
-        model=f"human:{said.annotator}",
+        model=f"{HUMAN}:{said.annotator}",
         run=ReplyRun(latency_s=said.seconds, started_at=started_at),
     )
 

@@ -28,8 +28,8 @@ def key_from(variable: str | None, default: str, backend: str, *, needed: bool) 
     if key is None and (needed or variable is not None):
         raise MissingKeyError(
             f"the environment variable {name} is not set; the {backend} backend needs it\n"
-            f"  Set it in the shell that starts the run (export {name}); a server of your own without keys needs only "
-            "its address: openai:MODEL@http://localhost:8000/v1"
+            f"  Set it in the shell that starts the run (export {name}=...); a server of your own without keys needs "
+            "only its address: openai:MODEL@http://localhost:8000/v1"
         )
     if key is not None and not (key.isascii() and key.isprintable()):
         raise BackendError(f"the environment variable {name} holds characters that no key has; copy the key again")

@@ -97,7 +97,8 @@ class SimulatedBackend:
         alarm: share of valid inputs that it challenges.
         sensitivity, specificity: as a judge: share of challenges, and of other replies, that it sees right.
         garble: share of a judge's replies that cannot be read.
-        arms: `correction_<arm>` and `flip_<arm>`, the rates of one arm.
+        arms: `correction_<arm>` and `flip_<arm>`, the rates of one arm; `correction_<arm>_<round>`, e.g.
+            `correction_hierarchical_3=1`, of an answer that is still wrong in this round.
 
     Raises: BackendError where an argument is unknown or out of range.
     """
@@ -206,8 +207,9 @@ class SimulatedBackend:
         return "invalid" if draw < right + self._rates["invalid"] else "wrong"
 
     def _of_arm(self, kind: str, call: Call, otherwise: str) -> float:
-        """The rate of the call's arm, else the one for all arms; a branch is `arm` or `arm@provider`."""
-        return self._rates.get(f"{kind}{call.branch.partition('@')[0]}", self._rates[otherwise])
+        """The rate of the arm in this round, else of the arm, else of all; a branch is `arm` or `arm@provider`."""
+        of_arm = f"{kind}{call.branch.partition('@')[0]}"
+        return self._rates.get(f"{of_arm}_{call.round}", self._rates.get(of_arm, self._rates[otherwise]))
 
     def _answer(self, call: Call) -> str:
         outcome = self._outcome(call)
@@ -279,7 +281,7 @@ def _plain(text: str) -> str:
 def _check_arms(arms: Mapping[str, object]) -> None:
     for name in arms:
         if not name.startswith((_ARM, _FLIP)) or name in (_ARM, _FLIP):
-            allowed = sorted((*_ARGUMENTS, f"{_ARM}<arm>", f"{_FLIP}<arm>"))
+            allowed = sorted((*_ARGUMENTS, f"{_ARM}<arm>", f"{_ARM}<arm>_<round>", f"{_FLIP}<arm>"))
             raise BackendError(
                 f"the simulated backend has no option '{name}'{near_miss(name, allowed)}\n"
                 f"  allowed: {', '.join(allowed)}"

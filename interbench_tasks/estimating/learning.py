@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from interbench_tasks.errors import BudgetError
+from interbench_tasks.estimating.forecasts import forecast_of
+from interbench_tasks.estimating.played import Played
 from interbench_tasks.estimating.task import Task, name_and_address
-from interbench_tasks.protocols.feedback_calls import Known, Rates
-from interbench_tasks.protocols.feedback_learned import Learned, learned_from
 from interbench_tasks.records import EpisodeRecord
 from interbench_tasks.runs.folder import MANIFEST, read_json, read_records, run_folders
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
-    """Episodes that were played already, by the same models or by others."""
-
-    records: tuple[EpisodeRecord, ...] = ()
-    same: bool = True
-    """Whether they are episodes of this very run: same models, arms, rounds and data."""
-    notes: tuple[str, ...] = ()
-
-
-def learned(task: Task, played: Played) -> Learned:
-    """What the episodes that were played tell of the task's run."""
-    labels = task.labels
-    if not played.same:  # rates of other models are a guess at these; their calls are not this run's
-        found = learned_from(played.records, shape=task.shape, labels=labels, rates=Rates())
-        return Learned(rates=found.rates, known=Known())
-    rows = set(task.rows)
-    own = [record for record in played.records if record.doc_id in rows and record.repeat == 0]
-    return learned_from(own, shape=task.shape, labels=labels, rates=Rates())
 
 
 def played_in(folders: Sequence[Path], task: Task) -> Played:
@@ -64,18 +42,14 @@ def played_in(folders: Sequence[Path], task: Task) -> Played:
 def _differences(manifest: Mapping[str, Any], task: Task) -> list[str]:
     """What another run was made with, where that changes its numbers of calls or their tokens."""
     told = []
-    for key in ("arms", "max_rounds", "providers", "leak_guard"):
-        value = getattr(task.loop, key)
+    ours = task.options.protocol_options.model_dump(mode="json")
+    for key in forecast_of(task).matters:
         theirs = manifest["protocol_options"].get(key)
-        if _plain(theirs) != _plain(value):
+        if theirs != ours.get(key):
             told.append(f"{key} {theirs}")
     if manifest["data"]["source"] != task.data.source:
         told.append(f"data {manifest['data']['source']}")
-    ours = {key: name_and_address(role, task.offers)[0] for key, role in task.roles.items()}
+    models = {key: name_and_address(role, task.offers)[0] for key, role in task.roles.items()}
     theirs = {key: model["name"] for key, model in manifest["models"].items()}
-    told += [f"{key} {theirs.get(key)}" for key, name in ours.items() if theirs.get(key) != name]
+    told += [f"{key} {theirs.get(key)}" for key, name in models.items() if theirs.get(key) != name]
     return told
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value

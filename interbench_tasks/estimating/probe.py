@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pluggy
 
 from interbench_tasks import settings
-from interbench_tasks.config import TaskOptions
 from interbench_tasks.engine import BatchedModel
 from interbench_tasks.errors import BudgetError
-from interbench_tasks.estimating.estimate import Estimate, Given, estimate
-from interbench_tasks.estimating.learning import Played
+from interbench_tasks.estimating.estimate import estimate
+from interbench_tasks.estimating.forecasts import Estimated, forecast_of
+from interbench_tasks.estimating.given import Given
+from interbench_tasks.estimating.played import Played
 from interbench_tasks.estimating.prompts import sampled
 from interbench_tasks.estimating.task import UNNAMED, Task
-from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import PriceList
 from interbench_tasks.records import EpisodeRecord
 from interbench_tasks.runs.folder import new_run_id, read_records
@@ -26,11 +25,11 @@ from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from
 
 def probed_estimate(
     task: Task, played: Played, *, n: int | None, given: Given, prices: PriceList, manager: pluggy.PluginManager
-) -> Estimate:
+) -> Estimated:
     """An estimate that rests on `n` episodes of the run, played now in a random order; those of `played` count.
 
-    Args: n = None: none, but where all roles are simulations, which costs nothing, as many as it takes until the range
-        of calls is narrow enough.
+    Args: n = None: none, but where all roles are simulations, which costs nothing, as many as it takes until the ranges
+        are narrow enough.
     Raises: BudgetError where the receiver is a model of the harness, which only lmms-eval can load; as `play_run`.
     """
     found = estimate(task, played, given=given, prices=prices)
@@ -55,7 +54,7 @@ def _play(task: Task, rows: Sequence[int], manager: pluggy.PluginManager) -> lis
     run_id = new_run_id("estimate")
     plan = RunPlan(
         task=task.name,
-        options=_first_pass_only(task.options, task.offers),
+        options=forecast_of(task).playable,
         data=task.data,
         wanted=[(doc_id, 0) for doc_id in sorted(rows)],
         n_total=len(rows),
@@ -65,14 +64,6 @@ def _play(task: Task, rows: Sequence[int], manager: pluggy.PluginManager) -> lis
     receiver = backend_from(task.receiver, task.offers)
     play_run(plan, receiver=receiver, manager=manager, offers=task.offers, harness_model=_refused)
     return list(read_records(plan.folder))
-
-
-def _first_pass_only(options: TaskOptions, offers: Offers) -> TaskOptions:
-    """The options without what depends on which episodes are played together: the run would pay for that again."""
-    loop = options.protocol_options
-    arms = getattr(loop, "arms", ())
-    own = tuple(arm for arm in arms if getattr(offers.feedback_providers[arm], "borrows", None) is None)
-    return replace(options, protocol_options=loop.model_copy(update={"flip_sample": 0, "arms": own or arms}))
 
 
 def _refused(role: Role) -> BatchedModel:

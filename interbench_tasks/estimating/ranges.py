@@ -20,6 +20,8 @@ SENTENCE = 25
 """Tokens of feedback that no model writes."""
 FEEDBACK_PROMPT = 150
 """Tokens of a feedback prompt beside question, answer and solution."""
+NOTES_PROMPT = 220
+"""Tokens of a notetaker's prompt beside what it is to note."""
 FEW_CALLS = 3
 """Calls of one kind whose tokens are known: from so many on, their mean stands for all calls of the kind."""
 Amounts = NDArray[np.float64]
@@ -33,6 +35,7 @@ class Assumed:
     reply: tuple[float, float] = (60, 500)
     """Of an answer or a provider's own solution; thinking makes them longer."""
     feedback: tuple[float, float] = (40, 150)
+    notes: tuple[float, float] = (60, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class RoleModel:
     """Who plays a role, and at what price."""
 
     role: str
-    """`receiver`, `provider`, or `provider@LABEL`."""
+    """`receiver`, `judge`, `notetaker`, `provider`, or with a label `provider@LABEL`."""
     model: str
     priced_as: str
     """Model and server, as a line of a price file may name them."""
@@ -107,12 +110,14 @@ def run_estimate(
     assumed: Assumed,
     seen: Mapping[CallKind, Sequence[tuple[int, int]]],
     seed: int = 0,
+    takers: int = 0,
 ) -> RunEstimate:
     """Ranges for every role.
 
-    Args: roles = the receiver, then the providers; seen = tokens of calls that were made already, by kind.
+    Args: roles = the receiver, then the providers, then the notetaker where there is one; seen = tokens of calls that
+        were made already, by kind; takers = memories that take notes.
     """
-    tokens = _Tokens(sizes, assumed, seen, n_draws=len(drawn.first), seed=seed)
+    tokens = _Tokens(sizes, assumed, seen, n_draws=len(drawn.first), seed=seed, takers=takers)
     found = [_amounts(role, index - 1, drawn, tokens) for index, role in enumerate(roles)]
     costs = [cost for *_, cost in found if cost is not None]
     return RunEstimate(
@@ -136,14 +141,16 @@ def _amounts(
 ) -> tuple[Counts, Amounts, Amounts, Amounts | None]:
     """Calls, input and output tokens and money of one role; provider = -1 for the receiver."""
     by_kind: dict[CallKind, Counts]
-    if provider < 0:
+    if role.role == "notetaker":
+        by_kind = {("notes", number, 0): counts for number, counts in drawn.notes.items()}
+    elif provider < 0:
         by_kind = {("first", 0, 0): drawn.first}
         by_kind.update({(kind, number, 0): counts for (kind, number), counts in drawn.rounds.items()})
     else:
         written = {key: counts for key, counts in drawn.feedback.items() if key[0] == provider}
         by_kind = {("solve", 0, provider): drawn.solves[provider]}
         by_kind.update({("feedback", number, provider): counts for (_, number), counts in written.items()})
-    calls = np.asarray(sum(by_kind.values()))
+    calls = np.asarray(sum(by_kind.values(), np.zeros_like(drawn.first)))
     taken, given = np.zeros(len(calls)), np.zeros(len(calls))
     for kind, counts in by_kind.items():
         asked, said = tokens.per_call(kind, role)
@@ -164,13 +171,16 @@ class _Tokens:
         *,
         n_draws: int,
         seed: int,
+        takers: int = 0,
     ) -> None:
+        self._takers = takers
         self._sizes = sizes
         self._seen = seen
         self._n = n_draws
         self._rng = np.random.default_rng(seed + 1)
         self._text = self._between(*TEXT_RANGE)
         self._feedback = self._between(*assumed.feedback)
+        self._notes = self._between(*assumed.notes)
         self._assumed = assumed
         self._replies: dict[str, Amounts] = {}
         self._pictures: dict[str, Amounts] = {}
@@ -210,10 +220,15 @@ class _Tokens:
         if what == "feedback":  # two replies are quoted: the answer and the provider's own solution
             quoted = (FEEDBACK_PROMPT + self._sizes.quoted) * self._text
             return np.asarray(quoted + self._shown(role) + 2 * self._reply(role))
+        if what == "notes":  # after the first answer the question; later the feedback, and the notes so far
+            earlier = question if number == 0 else SENTENCE + self._feedback + self._notes
+            return np.asarray(NOTES_PROMPT * self._text + earlier + self._between(0, self._assumed.reply[1]))
         told = SENTENCE + (0 if what == "shared" else self._feedback)
-        return np.asarray(question + number * (self._reply(role) + told))
+        return np.asarray(question + number * (self._reply(role) + told) + self._takers * self._notes)
 
     def _assumed_output(self, kind: CallKind, role: RoleModel) -> Amounts:
+        if kind[0] == "notes":
+            return np.asarray(np.minimum(self._notes, role.max_new_tokens))
         if kind[0] != "feedback":
             return self._reply(role)
         return np.asarray(np.minimum(self._feedback, role.max_new_tokens))

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from interbench_tasks.backends.anthropic import ANTHROPIC_ADDRESS
 from interbench_tasks.backends.openai import OPENAI_ADDRESS
 from interbench_tasks.config import TaskOptions
-from interbench_tasks.errors import BackendError, BudgetError, MissingKeyError, near_miss
+from interbench_tasks.errors import BackendError, MissingKeyError, near_miss
 from interbench_tasks.estimating.prompts import PicturedModel
 from interbench_tasks.estimating.ranges import RoleModel
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.prices import PriceList, shown
-from interbench_tasks.protocols.feedback_calls import LoopShape, shape_from
-from interbench_tasks.protocols.feedback_loop import FeedbackLoopOptions
 from interbench_tasks.role_words import RoleWords, role_words_from
 from interbench_tasks.rows import DataSet
 from interbench_tasks.task_roles import HARNESS_BACKEND, Role, backend_from, role_key
@@ -33,30 +31,15 @@ class Task:
     offers: Offers
 
     @property
-    def loop(self) -> FeedbackLoopOptions:
-        """The protocol's options.
-
-        Raises: BudgetError where it is another protocol, of which nothing is known here.
-        """
-        return loop_options(self.options)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Of the providers; one without a name where there is one."""
-        return self.loop.providers or ("",)
-
-    @property
-    def shape(self) -> LoopShape:
-        """What the task decides of the number of calls."""
-        recorded = self.options.common.columns.first_answer is not None
-        plugins = self.offers.feedback_providers
-        return shape_from(self.loop, plugins, n_episodes=len(self.rows), first_recorded=recorded)
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return self.options.common.protocol
 
     @property
     def roles(self) -> dict[str, Role]:
-        """The receiver, then the providers, by the name under which they stand in manifests."""
-        providers = {role_key("provider", role.label): role for role in self.options.roles.get("provider", ())}
-        return {"receiver": self.receiver, **providers}
+        """The receiver, then the others, by the names under which they stand in manifests."""
+        others = {role_key(name, role.label): role for name, own in self.options.roles.items() for role in own}
+        return {"receiver": self.receiver, **others}
 
     @property
     def simulated(self) -> bool:
@@ -64,28 +47,8 @@ class Task:
         return all(role.words.backend == "simulated" for role in self.roles.values())
 
     def models(self, prices: PriceList) -> list[tuple[RoleModel, PicturedModel]]:
-        """The receiver, then the providers."""
+        """The receiver, then the others."""
         return [_model(key, role, self.offers, prices) for key, role in self.roles.items()]
-
-
-def loop_options(options: TaskOptions) -> FeedbackLoopOptions:
-    """The options of a feedback loop.
-
-    Raises: BudgetError where the task is of another protocol, of which nothing is known here.
-    """
-    found = options.protocol_options
-    if not isinstance(found, FeedbackLoopOptions):
-        raise BudgetError(
-            f"{options.where}: interbench estimate knows the protocol feedback_loop only, not "
-            f"{options.common.protocol}\n  Play some episodes (lmms-eval --limit 20): usage.json in the run's "
-            "folder says what they took"
-        )
-    if found.memory is not None:
-        raise BudgetError(
-            f"{options.where}: interbench estimate does not know what a memory's notes take\n  Play some "
-            "episodes (lmms-eval --limit 20): usage.json in the run's folder says what they took"
-        )
-    return found
 
 
 UNNAMED = "unnamed"

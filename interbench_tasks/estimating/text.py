@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from interbench_tasks.estimating.estimate import TARGET_WIDTH, Estimate, Given
-from interbench_tasks.estimating.picture_tokens import knows_pictures_of
+from interbench_tasks.estimating.forecasts import Estimated, forecast_of
+from interbench_tasks.estimating.given import Given
 from interbench_tasks.estimating.ranges import LEVEL, Range
 from interbench_tasks.estimating.task import Task
-from interbench_tasks.protocols.feedback_calls import Rate
 
 HEADERS = ("role", "model", "calls", "input tokens", "output tokens", "USD")
 
 
-def estimate_text(found: Estimate, task: Task, given: Given) -> str:
+def estimate_text(found: Estimated, task: Task, given: Given) -> str:
     """Everything that a user wants to know before a run.
 
     Args: given = what the user said of rates and lengths.
     """
-    shape = task.shape
-    arms = ", ".join(f"{arm} ({kind})" for arm, kind in shape.arms.items())
-    lines = [f"{task.name}: {len(task.rows):,} episodes; arms {arms}; {_count(shape.max_rounds, 'feedback round')}"]
-    lines += ["", *_table(found), "", *_basis(found, task, given), *_unpriced(found), *_advice(found)]
-    return "\n".join(lines)
+    forecast = forecast_of(task)
+    lines = [forecast.headline(), "", *_table(found), "", *_basis(found, task, given), *_unpriced(found)]
+    advice = list(forecast.advice(found))
+    return "\n".join([*lines, *([""] if advice else []), *advice])
 
 
-def _table(found: Estimate) -> list[str]:
+def _table(found: Estimated) -> list[str]:
     rows: list[Sequence[str]] = [HEADERS]
     for role in found.run.roles:
         cost = _money(role.cost) if role.cost else "no price known"
@@ -37,61 +35,21 @@ def _table(found: Estimate) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _basis(found: Estimate, task: Task, given: Given) -> Iterator[str]:
+def _basis(found: Estimated, task: Task, given: Given) -> Iterator[str]:
     """What the ranges rest on."""
-    known = found.known
     yield (
         f"{LEVEL:.0%} of runs are inside, if what follows holds. Failed calls and retries are not counted in; input "
         "that a server reads from its own cache stands at full price."
     )
-    if known.n:
-        n_calls = known.first + sum(known.rounds.values()) + sum(known.solves) + sum(known.feedback.values())
+    if found.n_known:
         kept = "" if task.simulated else " (their replies are in the ledger of that run)"
-        yield f"counted in, and played already: {_count(known.n, 'episode')}, {_count(n_calls, 'call')}{kept}"
-    rates = found.rates
-    yield f"right first answers: {_rate(rates.right, given.accuracy, '--accuracy')}"
-    if rates.solved_together:
-        n = sum(rates.solved_together.values())
-        hits = [sum(c for p, c in rates.solved_together.items() if p[i]) for i in range(task.shape.n_providers)]
-        yield f"wrong ones that a provider solves: {', '.join(f'{hit} of {n}' for hit in hits)} seen"
-    else:
-        told = _rate(rates.solved[0], given.provider_accuracy, "--provider-accuracy")
-        yield f"wrong ones that a provider solves: {told}"
-    if task.shape.max_rounds > 1:
-        yield f"corrected in a round: {', '.join(_corrected(found, arm) for arm in task.shape.arms)}"
-    low, high = given.assumed.reply
-    said = "as you say" if given.reply is not None else "assumed (--reply-tokens)"
-    seen = "as seen in the episodes played" if known.n else f"{low:g} to {high:g}, {said}"
-    yield f"tokens of a reply: {seen}"
-    sizes = found.sizes
-    sample = "" if sizes.n_rows == sizes.n_total else f" (a sample of {sizes.n_rows} of {sizes.n_total:,} rows)"
-    yield f"prompts: {sizes.question:,.0f} tokens of text, about 4 characters each{sample}{_pictures(found)}"
-    if sizes.n_broken:
-        yield f"{_count(sizes.n_broken, 'row')} of these cannot become a question: interbench check tells why"
+        calls = _count(found.n_known_calls, "call")
+        yield f"counted in, and played already: {_count(found.n_known, 'episode')}, {calls}{kept}"
+    yield from forecast_of(task).basis(found, given)
     yield from found.notes
 
 
-def _pictures(found: Estimate) -> str:
-    shown = []
-    for model, (low, high) in found.sizes.pictures.items():
-        if high > 0:
-            how = "" if knows_pictures_of(model) else ", assumed: no rule is known for this model"
-            shown.append(f"{model} {low:,.0f}{'' if low == high else f' to {high:,.0f}'} of pictures{how}")
-    return f"; {'; '.join(shown)}" if shown else ""
-
-
-def _corrected(found: Estimate, arm: str) -> str:
-    return f"{arm} {_rate(found.rates.corrected.get(arm, found.rates.corrected_elsewhere), None, '--from')}"
-
-
-def _rate(rate: Rate, given: Rate | None, option: str) -> str:
-    if rate.hits is not None:
-        return f"{rate.hits} of {rate.trials} seen"
-    shown = f"{rate.low:.0%}" if rate.low == rate.high else f"{rate.low:.0%} to {rate.high:.0%}"
-    return f"{shown}, {'as you say' if given is not None else f'assumed ({option})'}"
-
-
-def _unpriced(found: Estimate) -> Iterator[str]:
+def _unpriced(found: Estimated) -> Iterator[str]:
     lines = dict.fromkeys(role.role.priced_as for role in found.run.roles if role.cost is None)
     if lines:
         yield (
@@ -99,20 +57,6 @@ def _unpriced(found: Estimate) -> Iterator[str]:
             f'tokens, e.g. "{next(iter(lines))}": {{input: 0, output: 0}} for a model of your own, and name the file '
             "with --prices or INTERBENCH_PRICES"
         )
-
-
-def _advice(found: Estimate) -> Iterator[str]:
-    width = found.run.calls.width
-    if width <= TARGET_WIDTH:
-        return
-    yield ""
-    if found.to_probe is None:
-        yield f"The range of calls is {width:.0%} of its mean wide, which only the run itself can narrow."
-        return
-    yield (
-        f"The range of calls is {width:.0%} of its mean wide. --probe {found.to_probe} brings it to about "
-        f"{TARGET_WIDTH:.0%}: it plays that many episodes now, for real, and the run takes them from the ledger."
-    )
 
 
 def _count(n: int, word: str) -> str:

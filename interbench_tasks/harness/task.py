@@ -27,6 +27,7 @@ from interbench_tasks.items import picture_columns
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
+from interbench_tasks.report.writing import REPORT, write_report
 from interbench_tasks.rows import DataSet, Rows, load_rows
 from interbench_tasks.runs.folder import METRICS, merge_ranks, write_json
 from interbench_tasks.runs.plan import Facts
@@ -287,7 +288,21 @@ class InteractiveTask(ConfigurableMessagesTask):  # type: ignore[misc] # the har
                 why = str(error) if isinstance(error, InterbenchError) else repr(error)
                 self._tell_problem("the metrics are not on disk", why)
             logger.info(f"interbench: transcripts and metrics are in {self._run_path}")
+            self._write_report(self._run_path)
         return len(summaries)
+
+    def _write_report(self, folder: Path) -> None:
+        """Write the run's report beside its transcripts, where the user named a folder; it cannot harm the run."""
+        if not getattr(getattr(self, "args", None), "output_path", None) or not settings.report_wanted():
+            return
+        path = folder / REPORT
+        try:
+            written = write_report([folder], path, self._offers)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong with a report, the run's results are there
+            why = redact(str(error) if isinstance(error, InterbenchError) else repr(error))
+            logger.warning(f"interbench: no report: {why}. Later: interbench report {folder} -o {path}")
+            return
+        logger.info(f"interbench: the report is {path} ({written.n_bytes / 1e6:.1f} MB, {written.wall_s:.1f} s)")
 
 
 def is_count(name: str) -> bool:

@@ -74,7 +74,8 @@ def _repeats(summary: Mapping[str, Any], case: Case, arm: str) -> Share | None:
     if case.outcomes[arm].left_out:
         return None
     entry = _round_1(case, arm)
-    return OPEN if entry is None else share_of(entry["answer_id"] == summary["first"]["answer_id"])
+    first = summary["first"]["answer_id"] if entry is not None else None
+    return OPEN if entry is None else share_of(first is not None and entry["answer_id"] == first)
 
 
 def _same(one: tuple[Case, str], other: tuple[Case, str]) -> Share | None:
@@ -96,7 +97,7 @@ def _floor(summary: Mapping[str, Any], case: Case, max_rounds: int) -> Share | N
         return OPEN  # never played: nobody knows its options
     if n_options < 2:
         return None  # free-form: nothing to rule out
-    value = min(1.0, max_rounds / (n_options - 1))
+    value = min(1.0, max_rounds / (n_options if case.unreadable else n_options - 1))
     in_test = case.standing == "test"
     return Share(low=value, high=value, scored=in_test, may_be_out=not in_test)
 

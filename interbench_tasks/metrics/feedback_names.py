@@ -25,6 +25,9 @@ UNWRITTEN_ARMS = ("simple", "reask")
 False`, as a test checks. A record tells it only of a branch that was played, but names follow from the options alone,
 and bounds need it of what was never started. An arm of a stranger's plugin counts as written, which is never wrong: its
 leak rates stay absent, because the guard looked at nothing."""
+LEVEL_ARMS = ("hierarchical",)
+"""Arms that have levels, one a round: those whose plugin says how many, as a test checks. With texts of the data set no
+model writes them."""
 NET_EFFECTS: Mapping[str, tuple[str, str]] = {
     "net_content_effect": ("detail", "mismatched"),
     "net_bit_effect": ("simple", "reask"),
@@ -78,16 +81,22 @@ class Lineup:
     """Whether right first answers were tried too."""
     rewrites: bool
     """Whether leaking feedback is written again, and its arm dropped if it leaks once more."""
+    all_wrong: bool = False
+    """Whether every wrong first answer is tested; nobody solved the question before."""
+    data_texts: bool = False
+    """Whether the data set brings the feedback of the arms that have levels."""
 
     @classmethod
     def from_options(cls, options: FeedbackLoopOptions) -> Lineup:
-        """The lineup of a task."""
+        """The lineup of a task. Options of older plugins have no `test_on` and no `level_texts`."""
         return cls(
             arms=tuple(options.arms),
             max_rounds=options.max_rounds,
             labels=tuple(options.providers) or ("",),
             flips=options.flip_sample > 0,
             rewrites=options.leak_guard == "rewrite",
+            all_wrong=getattr(options, "test_on", "provider_right") == "all_wrong",
+            data_texts=getattr(options, "level_texts", None) == "data",
         )
 
     @property
@@ -118,7 +127,17 @@ class Lineup:
     @property
     def guarded_arms(self) -> tuple[str, ...]:
         """The arms whose feedback the leak guard may look at: a model writes it, for this very episode."""
-        return tuple(arm for arm in self.arms if arm not in (*UNWRITTEN_ARMS, *CONTROL_ARMS))
+        return tuple(arm for arm in self.arms if arm not in (*self.unwritten_arms, *CONTROL_ARMS))
+
+    @property
+    def unwritten_arms(self) -> tuple[str, ...]:
+        """The arms that nobody writes for an episode: the same for every provider."""
+        return (*UNWRITTEN_ARMS, *(LEVEL_ARMS if self.data_texts else ()))
+
+    @property
+    def may_be_marked(self) -> bool:
+        """Whether a person may write the feedback of an arm, and so mark a reply as right."""
+        return self.all_wrong and bool(self.guarded_arms)
 
     def branches(self, arm: str) -> tuple[str, ...]:
         """The names under which a record may hold the arm: one a provider, or one for all."""
@@ -136,9 +155,13 @@ class Lineup:
         yield from (f"accuracy_after.{arm}" for arm in arms)
         yield from (f"correction_rate.{arm}" for arm in arms)
         if self.max_rounds > 1:
-            yield from (f"correction_rate.{arm}.round{r}" for arm in arms for r in range(1, self.max_rounds + 1))
-        yield from (f"correction_rate_on_negatives.{arm}" for arm in arms)
-        yield "provider_solve_rate_on_negatives"
+            rounds = range(1, self.max_rounds + 1)
+            yield from (
+                f"correction_rate.{arm}.{kind}{r}" for arm in arms for kind in ("round", "within") for r in rounds
+            )
+        if not self.all_wrong:  # else it is the correction rate, and nobody solved the question first
+            yield from (f"correction_rate_on_negatives.{arm}" for arm in arms)
+            yield "provider_solve_rate_on_negatives"
         yield from (f"difference.{one}-{other}" for one, other in self.pairs)
         yield from self.net_effects
         if self.controlled:
@@ -152,7 +175,7 @@ class Lineup:
     def provider_pairs(self) -> Iterator[tuple[str, tuple[str, str, str]]]:
         """(metric, (arm, label, other label)): whether an arm leads to the same answer whoever wrote it."""
         for arm in self.arms:
-            if arm not in UNWRITTEN_ARMS:
+            if arm not in self.unwritten_arms:
                 for one, other in combinations(self.labels, 2):
                     yield f"same_answer_rate.{arm}@{one}-{arm}@{other}", (arm, one, other)
 
@@ -171,6 +194,10 @@ class Lineup:
         names = []
         for name in COUNTS:
             names += [name + at(label) for label in self.labels] if name == "n_test" else [name]
+        names += ["n_marked_right"] if self.may_be_marked else []
+        if self.max_rounds > 1:
+            ends = [*(f"round{r}" for r in range(1, self.max_rounds + 1)), "never"]
+            names += [f"n_solved.{arm}.{end}{at(label)}" for label in self.labels for arm in self.arms for end in ends]
         names += [f"n_flip{at(label)}" for label in self.labels if self.flips]
         for kind in ("n_leak_dropped", "n_rewritten") if self.rewrites else ():
             names += [f"{kind}.{arm}{at(label)}" for label in self.labels for arm in self.guarded_arms]
@@ -197,7 +224,8 @@ class Lineup:
            from two intervals.
         3. `accuracy_after.<arm>`, which has room with one arm only; its value follows from the rows of 1:
            accuracy + correction_rate * n_test / n, where nothing is unscored.
-        With two arms, 1 and 2 are exactly 25 rows.
+        With two arms, 1 and 2 are exactly 25 rows. An arm that has levels shows its rounds instead of their sum: the
+        last level gives the answer, so the sum says little.
 
         Several providers: `accuracy`, then the first arm's correction rate with each of the first three, which is the
         paper's table, `n` (the harness has that row in any case), and as many other counts as there is room for, #Test
@@ -217,12 +245,18 @@ class Lineup:
         """The arms that are no control; all where there is no other."""
         return [arm for arm in self.arms if arm not in CONTROL_ARMS] or list(self.arms)
 
+    def _worth_of(self, arm: str) -> list[str]:
+        """The correction rate of an arm, by round where it has levels."""
+        if arm not in LEVEL_ARMS or self.max_rounds == 1:
+            return [f"correction_rate.{arm}"]
+        return [f"correction_rate.{arm}.round{r}" for r in range(1, self.max_rounds + 1)]
+
     def _rates_to_show(self) -> list[str]:
         first, *_ = plain = self._plain_arms()
         differences = [f"difference.{one}-{other}" for one, other in combinations(plain[:2], 2)]
         after = [f"accuracy_after.{arm}" for arm in self.arms]
         if not self.controlled:
-            return ["accuracy", *(f"correction_rate.{arm}" for arm in self.arms), *differences, *after]
+            return ["accuracy", *(name for arm in self.arms for name in self._worth_of(arm)), *differences, *after]
         worth = [*self.net_effects, *([f"discrimination.{first}"] if self.flips else [])]
         return ["accuracy", *(f"correction_rate.{arm}" for arm in plain[:2]), *worth, *differences, *after]
 

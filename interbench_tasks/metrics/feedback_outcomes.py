@@ -7,7 +7,8 @@ A failed call leaves a hole, and the hole is as wide as what the call would have
 | `right`   | round 0 right                                           | out       |
 | `invalid` | round 0 unparseable: wrong, and the provider not asked  | out       |
 | `outside` | round 0 wrong, the provider's own try wrong/unparseable | out       |
-| `test`    | round 0 wrong, the provider's own try right             | in        |
+| `test`    | round 0 wrong, the provider's own try right; with       | in        |
+|           | `test_on: all_wrong` round 0 wrong, unparseable or not  |           |
 | `unknown` | round 0 wrong, the call of the provider's try failed    | in or out |
 | `failed`  | the call of round 0 failed, or the episode never ran    | in or out |
 
@@ -58,6 +59,8 @@ class Case:
     """Arm -> how it went; empty where the episode is known to be outside the test set."""
     in_flip: bool | None
     """Whether the episode is in the flip set; None where a failed call hides it."""
+    unreadable: bool = False
+    """Whether round 0 is wrong because no answer could be read out of it."""
 
 
 def case_from_summary(summary: Mapping[str, Any], lineup: Lineup, label: str) -> Case:
@@ -78,7 +81,9 @@ def case_from_summary(summary: Mapping[str, Any], lineup: Lineup, label: str) ->
         outcomes = {arm: outcome_from_branch(arms.get(arm), arm, lineup) for arm in lineup.arms}
     elif standing in ("unknown", "failed"):
         outcomes = dict.fromkeys(lineup.arms, NOTHING_KNOWN)
-    return Case(standing=standing, arms=arms, outcomes=outcomes, in_flip=in_flip)
+    first = summary["first"]
+    unreadable = first is not None and not first["correct"] and first["answer"] is None
+    return Case(standing=standing, arms=arms, outcomes=outcomes, in_flip=in_flip, unreadable=unreadable)
 
 
 def standing_from_summary(summary: Mapping[str, Any], in_test: bool | None) -> Standing:
@@ -91,6 +96,8 @@ def standing_from_summary(summary: Mapping[str, Any], in_test: bool | None) -> S
         return "failed"
     if first["correct"]:
         return "right"
+    if in_test:
+        return "test"
     if first["answer"] is None:
         return "invalid"
     if in_test is None:

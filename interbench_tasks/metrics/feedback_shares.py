@@ -70,7 +70,9 @@ def base_shares(cases: Mapping[str, Case], lineup: Lineup) -> dict[str, Share]:
         suffix = at(label)
         for arm in lineup.arms:
             shares |= _arm_shares(arm, suffix, case, lineup.max_rounds)
-        if case.standing in ("test", "outside"):
+        if lineup.all_wrong:
+            pass  # nobody solved the question first
+        elif case.standing in ("test", "outside"):
             shares[f"provider_solve_rate_on_negatives{suffix}"] = share_of(case.standing == "test")
         elif case.standing in ("unknown", "failed"):
             shares[f"provider_solve_rate_on_negatives{suffix}"] = OPEN
@@ -83,18 +85,20 @@ def base_shares(cases: Mapping[str, Case], lineup: Lineup) -> dict[str, Share]:
 
 def count_shares(cases: Mapping[str, Case], lineup: Lineup) -> dict[str, Share]:
     """What the episode adds to each count."""
-    standing = next(iter(cases.values())).standing
-    failed = standing == "failed"
+    one = next(iter(cases.values()))
+    failed = one.standing == "failed"
     shares = {
         "n": YES,
-        "n_negative": OPEN if failed else share_of(standing != "right"),
-        "n_invalid": OPEN if failed else share_of(standing == "invalid"),
+        "n_negative": OPEN if failed else share_of(one.standing != "right"),
+        "n_invalid": OPEN if failed else share_of(one.unreadable),
         "n_failed": share_of(failed),
     }
     for label, case in cases.items():
         suffix = at(label)
         hidden = case.standing in ("failed", "unknown")
         shares[f"n_test{suffix}"] = OPEN if hidden else share_of(case.standing == "test")
+        for arm in lineup.arms if lineup.max_rounds > 1 else ():
+            shares |= _solved_in(arm, suffix, case, lineup.max_rounds)
         if lineup.flips:
             shares[f"n_flip{suffix}"] = OPEN if case.in_flip is None else share_of(case.in_flip)
         for arm in lineup.guarded_arms if lineup.rewrites else ():
@@ -110,15 +114,37 @@ def _arm_shares(arm: str, suffix: str, case: Case, max_rounds: int) -> dict[str,
         return {after: YES} if case.standing == "right" else {after: NO, on_negatives: NO}
     if outcome.left_out:
         return {after: NO, on_negatives: NO}
-    within = _within(outcome)
+    within = _corrected(outcome)
     shares = {after: within, f"correction_rate.{arm}{suffix}": within, on_negatives: within}
     if max_rounds > 1:
         for number in range(1, max_rounds + 1):
             shares[f"correction_rate.{arm}.round{number}{suffix}"] = _in_round(outcome, number)
+            shares[f"correction_rate.{arm}.within{number}{suffix}"] = _within(outcome, number)
     return shares
 
 
-def _within(outcome: ArmOutcome) -> Share:
+def _solved_in(arm: str, suffix: str, case: Case, max_rounds: int) -> dict[str, Share]:
+    """The round in which an arm was corrected, or that it never was; none of an episode outside the test set."""
+    ends: list[int | None] = [*range(1, max_rounds + 1), None]
+    names = {end: f"n_solved.{arm}.{'never' if end is None else f'round{end}'}{suffix}" for end in ends}
+    outcome = case.outcomes.get(arm)
+    if outcome is None or outcome.left_out:
+        return dict.fromkeys(names.values(), NO)
+    failed_in = outcome.failed_in
+    if failed_in is None:
+        return {name: share_of(outcome.solved_in == end) for end, name in names.items()}
+    return {name: OPEN if end is None or end >= failed_in else NO for end, name in names.items()}
+
+
+def _within(outcome: ArmOutcome, number: int) -> Share:
+    """Corrected in round `number` or before; what is known of an arm that failed later is treated as in `_in_round`."""
+    if outcome.failed_in is not None:
+        known = number < outcome.failed_in
+        return Share(low=0, high=0, scored=False, may_be_out=outcome.may_be_left_out) if known else OPEN
+    return share_of(outcome.solved_in is not None and outcome.solved_in <= number)
+
+
+def _corrected(outcome: ArmOutcome) -> Share:
     """Corrected in any round."""
     return OPEN if outcome.failed_in is not None else share_of(outcome.solved_in is not None)
 
@@ -142,7 +168,7 @@ def _difference(case: Case, one: str, other: str) -> Share | None:
     outcomes = case.outcomes[one], case.outcomes[other]
     if any(outcome.left_out for outcome in outcomes):
         return None
-    first, second = (_within(outcome) for outcome in outcomes)
+    first, second = (_corrected(outcome) for outcome in outcomes)
     return Share(
         low=first.low - second.high,
         high=first.high - second.low,
@@ -161,3 +187,13 @@ def _guarded(case: Case, arm: str, what: Literal["dropped", "rewritten"]) -> Sha
     if case.standing != "test":
         return OPEN
     return OPEN if case.outcomes[arm].may_be_left_out else NO
+
+
+def marked_share(summary: Mapping[str, Any], cases: Mapping[str, Case]) -> Share:
+    """Whether a person marked any reply of the episode as right."""
+    first = summary["first"]
+    rounds = [entry for branch in summary["arms"].values() for entry in branch["rounds"]]
+    if any(entry.get("marked") for entry in [*([first] if first is not None else []), *rounds]):
+        return YES
+    outcomes = [outcome for case in cases.values() for outcome in case.outcomes.values()]
+    return OPEN if any(outcome.failed_in is not None for outcome in outcomes) else NO

@@ -28,6 +28,7 @@ def summary_from_record(record: EpisodeRecord, lineup: Lineup) -> dict[str, Any]
     `correct` None for a round whose call failed. A text that was cut has `<key>_cut: true` beside it. With several
     providers `providers` (plural), `in_test` and `in_flip` are mappings of their labels, and a branch that one of them
     wrote is called `ARM@LABEL`.
+    An answer that a person marked as right is `marked`, here and in `first`.
     Of a branch: `leak` = what the leak guard said of the text that was written first in round 1, absent where it did
     not look, `placebo` absent where it had no wrong answer to try; `rewritten` where any text was written again.
     With controls, for `first` and round 1: `answer_id`, equal where two answers of the episode are the same (None where
@@ -97,9 +98,9 @@ def _of_providers(
         solution = _find(record, role="provider", branch=branch) if finished else None
         tries[label] = None if solution is None else {"status": solution.reply.status} | _answer(solution, length, {})
         own = {f"{arm}@{label}" if lineup.several else arm for arm in lineup.arms}
-        in_test[label] = _in_test(first, solution, played=bool(own & started))
+        in_test[label] = _is_wrong(first) if lineup.all_wrong else _in_test(first, solution, played=bool(own & started))
         if record.stop_reason in DRAWN:
-            in_flip[label] = _solved(solution)
+            in_flip[label] = True if lineup.all_wrong else _solved(solution)
     flips = {"in_flip": in_flip} if in_flip else {}
     found = {"provider": tries, "in_test": in_test, **flips}
     if lineup.several:
@@ -120,6 +121,11 @@ def _in_test(first: Turn | None, solution: Turn | None, *, played: bool) -> bool
     if solution is None:
         return True if played else None
     return _solved(solution)
+
+
+def _is_wrong(first: Turn | None) -> bool | None:
+    """Whether round 0 is wrong, unreadable or not; None where not known."""
+    return None if first is None or first.judgement is None else not first.judgement.correct
 
 
 def _solved(solution: Turn | None) -> bool | None:
@@ -155,7 +161,7 @@ def _rounds(record: EpisodeRecord, branch: str) -> list[Turn]:
 def _round(turn: Turn, length: int | None, ids: Mapping[int, int | None]) -> dict[str, Any]:
     if length is not None:
         return _answer(turn, length, ids) | {"status": turn.reply.status}
-    lean = {"correct": turn.judgement.correct if turn.judgement is not None else None}
+    lean = {"correct": turn.judgement.correct if turn.judgement is not None else None, **_marked(turn)}
     return lean | ({"answer_id": ids[turn.index]} if turn.index in ids else {})
 
 
@@ -213,7 +219,14 @@ def _answer(turn: Turn, length: int, ids: Mapping[int, int | None]) -> dict[str,
         return {"answer": None, "method": None, "correct": None}
     read = turn.judgement.extraction
     own = {**_text("answer", read.answer, length), "method": read.method, "correct": turn.judgement.correct}
+    own |= _marked(turn)
     return own | ({"answer_id": ids[turn.index]} if turn.index in ids else {})
+
+
+def _marked(turn: Turn) -> dict[str, Any]:
+    """Whether a person says that the reply is right, though the verifier does not."""
+    overruled = turn.judgement is not None and turn.judgement.overruled is not None
+    return {"marked": True} if overruled else {}
 
 
 def _text(key: str, text: str | None, length: int) -> dict[str, Any]:

@@ -12,14 +12,21 @@ The paper's:
 - `correction_rate.<arm>`: corrected within max_rounds / test set. Source: eq. 2 over #Test, as Tables 1-2 compute it.
 - `correction_rate.<arm>.round<r>`: corrected in round r, not before / test set, for every r the same denominator, so
   the rounds add up to `correction_rate.<arm>`; only with max_rounds > 1. Source: as Table 4 computes it.
+- `correction_rate.<arm>.within<r>`: corrected in round r or before, over the same episodes.
 - `correction_rate_on_negatives.<arm>`: corrected within max_rounds / wrong at round 0, unparseable included. An arm
   that was left out corrected nothing. Source: eq. 2 over #Neg. Leaving out unscored episodes moves it as it does
   `accuracy_after`.
 - `n`, `n_negative` (wrong at round 0, unparseable included: #Neg), `n_test` (#Test), `n_invalid` (unparseable at
   round 0), `n_failed` (round 0 failed, or the episode never ran).
 
+With `test_on: all_wrong` (the paper's human part) the test set is all that is wrong at round 0, unparseable answers
+included: `n_test` = `n_negative`; `correction_rate_on_negatives` and `provider_solve_rate_on_negatives` are not there.
+A reply that a person marks as right is right, in its round and at round 0.
+
 Ours:
 
+- `n_solved.<arm>.round<r>` and `n_solved.<arm>.never`: test episodes by the round that was right; with max_rounds > 1.
+- `n_marked_right`: episodes with a reply that a person marked as right though the verifier took it for wrong.
 - `accuracy_after.<arm>`: (right at round 0 + corrected in the arm) / (N - unscored). An episode outside the test set,
   one of the flip set too, and one whose arm was left out keep their round-0 result. Comparable between receivers,
   because all share N. Every unscored episode that is not `n_failed` was wrong at round 0, so leaving it out favours the
@@ -72,7 +79,13 @@ import numpy as np
 
 from interbench_tasks.metrics.feedback_controls import control_shares
 from interbench_tasks.metrics.feedback_names import FeedbackLoopOptions, Lineup
-from interbench_tasks.metrics.feedback_shares import Share, base_shares, cases_from_summary, count_shares
+from interbench_tasks.metrics.feedback_shares import (
+    Share,
+    base_shares,
+    cases_from_summary,
+    count_shares,
+    marked_share,
+)
 from interbench_tasks.metrics.feedback_summary import summary_from_record
 from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
 from interbench_tasks.records import EpisodeRecord
@@ -135,7 +148,8 @@ class FeedbackLoopMetrics:
         """What the episode adds to the rates, and to the counts."""
         cases = cases_from_summary(summary, self._lineup)
         rates = base_shares(cases, self._lineup) | control_shares(summary, cases, self._lineup)
-        return rates, count_shares(cases, self._lineup)
+        counts = count_shares(cases, self._lineup)
+        return rates, counts | ({"n_marked_right": marked_share(summary, cases)} if self._lineup.may_be_marked else {})
 
 
 def _cluster(row: Mapping[str, Any]) -> str:

@@ -48,6 +48,25 @@ def judge_strictness(
     return {judge: replace(estimate, bounds=None) for judge, estimate in found.items()}
 
 
+def judge_means(
+    scores: Mapping[str, Scores],
+    *,
+    span: tuple[float, float],
+    clusters: Sequence[str] | None = None,
+    draws: int = DRAWS,
+) -> dict[str, Estimate]:
+    """The mean score that each judge gives, over the items that it scored itself; the others are unscored.
+
+    Source: ours. Args: as in `judge_strictness`.
+    Returns: judge -> estimate on the scale of the scores; without a judge that scored nothing.
+    """
+    given = _checked(scores, span)
+    columns = {judge: _sums_of(own, span=Interval(*span), points=_points(span)) for judge, own in given.items()}
+    groups = clusters if clusters is not None else [str(item) for item in range(len(next(iter(given.values()))))]
+    found = estimates_from_sums(columns, groups, draws=draws)
+    return {judge: replace(estimate, bounds=None) for judge, estimate in found.items()}
+
+
 def _sums_of(values: NDArray[np.float64], *, span: Interval, points: float | None) -> Sums:
     """A column of values, one an item; NaN where it is unscored."""
     counted = ~np.isnan(values)

@@ -25,7 +25,8 @@ detected; dual errors are not among them. `<metric>.<style>`: of the items that 
 `shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the same items. `<metric>@<variant>`: of a
 variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>` (`eda`, `eda_r`, `pcq`):
 that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant - another, over the same items.
-`solved_after_clarification`: right answers / items whose model asked back and was told.
+`solved_after_clarification`: right answers / items whose model asked back and was told (`n_never_told`: those that only
+other judges, asked later, take for asking back).
 
 Counts: `n_undecided` flawed items, of which missing judges could have decided whether anything was detected (or below
 the quorum); `n_partial`: judged without all judges; `n_no_trace` replies to flawed items without reasoning;
@@ -209,6 +210,7 @@ class CritiqueMetrics:
             "n_judge_missing": missing,
             "n_judge_asked_again": again,
             "n_cut_replies": summary["cut"],
+            "n_never_told": summary.get("never_told", 0),
         }
 
 

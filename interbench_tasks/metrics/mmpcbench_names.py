@@ -32,6 +32,7 @@ COUNTS = (
     "n_judge_missing",
     "n_judge_asked_again",
     "n_cut_replies",
+    "n_never_told",
 )
 HEADLINE = (*MAIN, "n", "n_failed")
 """For the harness's table, which has room for 25 rows: a rate has five (itself, its interval, n, unscored)."""

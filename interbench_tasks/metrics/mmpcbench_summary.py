@@ -13,6 +13,7 @@ from interbench_tasks.records import EpisodeRecord, Turn, Verdict
 
 NO_ANSWER = "rule:no_answer"
 CLARIFICATION = "clarification"
+NEVER_TOLD = "never_told"
 VALUES: Mapping[Kind, Sequence[str]] = {
     "flawed": ("detected", "diag", "strategy", "strategy_score"),
     "dual": ("detected", "identified"),
@@ -30,9 +31,10 @@ def summary_from_record(record: EpisodeRecord, *, judge_reasoning: bool) -> dict
     where it gave none; a branch of which nothing is known is None, and one without a final answer the text `no_answer`.
     `reasoning` = judge -> [detected, diag] or None; absent without reasoning or where nobody judged it, None where that
     failed; `thoughts` = variant -> the same of its reply; absent without variants.
-    `clarified` = [whether it was solved, or None]; absent where no clarification was played. `lost` = [verdicts that
-    are missing, judges that were asked again]; `cut` = replies at the token limit; `traced` = whether the reply to the
-    item has reasoning, None where there is no reply.
+    `clarified` = [whether it was solved, or None]; absent where no clarification was played. `never_told` = 1 where
+    only judges that were asked later say that the model asked back; else absent. `lost` = [verdicts that are missing,
+    judges that were asked again]; `cut` = replies at the token limit; `traced` = whether the reply to the item has
+    reasoning, None where there is no reply.
     """
     kind = kind_of(record.category)
     turns = [turn for turn in record.turns if turn.branch != CLARIFICATION]
@@ -114,7 +116,8 @@ def _thoughts(turns: Sequence[Turn], *, judged: bool) -> dict[str, Any]:
 def _clarified(record: EpisodeRecord) -> dict[str, Any]:
     turn = next((turn for turn in record.turns if turn.branch == CLARIFICATION), None)
     if turn is None:
-        return {}
+        never = any(end.reason == NEVER_TOLD for end in record.ends)
+        return {"never_told": 1} if never else {}
     return {"clarified": [None if turn.judgement is None else turn.judgement.correct]}
 
 

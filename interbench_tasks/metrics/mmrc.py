@@ -65,6 +65,11 @@ class ConversationMetrics:
         self._headline = frozenset(self.lineup.headline())
         self.bare = self.lineup.bare()
 
+    @property
+    def scale(self) -> Interval | None:
+        """Lowest and highest score of a judge; None where nobody judges."""
+        return self.lineup.scale
+
     def summary(self, record: EpisodeRecord) -> dict[str, Any]:
         """What the metrics need of a record; JSON-able, under 4 KB for up to four arms, whatever the questions."""
         return summary_from_record(record, self.lineup)

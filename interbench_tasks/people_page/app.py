@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -365,15 +365,15 @@ def _closed(*, used: bool) -> str:
 
 
 async def _sent(request: Request) -> dict[str, str] | None:
-    """The fields of a form; None where it is too long."""
+    """The fields of a form; None where it is too long, or did not come to its end."""
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            return None
     try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                return None
         pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
-    except ValueError:
+    except (ValueError, ClientDisconnect):
         return None
     return dict(pairs)
 

@@ -15,11 +15,13 @@ from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_panel import DEFAULT_RULE
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.memories import MemoryArm, NotesOptions, arms_from, memory_arms
+from interbench_tasks.protocols.conversation_calls import CONVERSATION_CALLS
 from interbench_tasks.protocols.conversation_history import History, PlayedHistory, TakenNotes, notes_or_stop
 from interbench_tasks.protocols.conversation_judging import PanelJudge
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.protocols.conversation_questions import Answered, Asking
 from interbench_tasks.protocols.records_of import begun_record, models_of
+from interbench_tasks.protocols.rehearsed import RehearsedCalls
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, RoleName, Turn
 
 SHARED = ""
@@ -96,6 +98,7 @@ class Conversation:
     Options: ClassVar[type[BaseModel]] = ConversationOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("judge",)
     metrics: ClassVar[str] = "mmrc"
+    calls: ClassVar[RehearsedCalls] = CONVERSATION_CALLS
     reads: ClassVar[Literal["questions", "conversations"]] = "conversations"
     question_variables: ClassVar[Sequence[str]] = QUESTION_VARIABLES
 

@@ -14,8 +14,10 @@ from interbench_tasks.flawed_reader import STYLE_VARIABLES
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.prompts import render
+from interbench_tasks.protocols.critique_calls import CRITIQUE_CALLS
 from interbench_tasks.protocols.critique_judging import REASONING, CritiqueJudges, said_nothing
 from interbench_tasks.protocols.records_of import begun_record, models_of
+from interbench_tasks.protocols.rehearsed import RehearsedCalls
 from interbench_tasks.protocols.verifying import verified
 from interbench_tasks.reasoning import parted
 from interbench_tasks.records import BranchEnd, Episode, EpisodeRecord, Message, Reply, RoleName, Turn, Verdict, history
@@ -41,6 +43,11 @@ class CritiqueOptions(BaseModel):
         "valid": ("refuses_whole_task", "false_alarm"),
     }
     """Rubric -> the fields that the metrics need of it."""
+    refused_keys: ClassVar[Mapping[str, str]] = {
+        "panel": "critiques have the paper's rule for each metric (detection: strict majority of the declared judges; "
+        "diagnosis: mean; strategy: mean of those that chose the majority's); leave it out"
+    }
+    """Keys that other protocols have -> why this one has not."""
 
     style: Style = "original"
     """How every item is asked."""
@@ -121,6 +128,7 @@ class Critique:
     Options: ClassVar[type[BaseModel]] = CritiqueOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("judge",)
     metrics: ClassVar[str] = "mmpcbench"
+    calls: ClassVar[RehearsedCalls] = CRITIQUE_CALLS
     reads: ClassVar[Literal["questions", "conversations", "flawed_items"]] = "flawed_items"
     prompt_variables: ClassVar[Mapping[str, Sequence[str]]] = {
         **dict.fromkeys(("original", "formal", "concise"), STYLE_VARIABLES),
@@ -147,7 +155,10 @@ class Critique:
         played = [replace(one, turn=replace(one.turn, index=place)) for place, one in enumerate(played)]
         first = played[0].turn
         if self._options.clarify and _asks_back(first) and episode.extra.get("fix"):
-            played.append(await self._clarified(first, episode, roles, index=len(played)))
+            told = await self._clarified(first, episode, roles, index=len(played))
+            if told.turn.reply.status == "skipped":
+                return _record(episode, roles, played, never_told=True)
+            played.append(told)
         return _record(episode, roles, played)
 
     async def _ask(
@@ -212,15 +223,19 @@ def _asks_back(turn: Turn) -> bool:
     return fields.get("detected") == "true" and fields.get("strategy") == CLARIFICATION
 
 
-def _record(episode: Episode, roles: Roles, played: Sequence[_Played]) -> EpisodeRecord:
-    """The record; it failed where the item itself has no reply."""
+def _record(episode: Episode, roles: Roles, played: Sequence[_Played], *, never_told: bool = False) -> EpisodeRecord:
+    """The record; it failed where the item itself has no reply.
+
+    Args: never_told = whether the model asks back, and in the run whose replies are judged again was not told.
+    """
+    untold = (BranchEnd(branch=CLARIFICATION, reason="never_told"),) if never_told else ()
     first = played[0]
     failed = not first.turn.reply.usable
     return replace(
         begun_record(episode, "critique", models_of(roles, "judge")),
         options={},
         turns=tuple(one.turn for one in played),
-        ends=tuple(one.end for one in played if one.end is not None),
+        ends=(*(one.end for one in played if one.end is not None), *untold),
         status="failed" if failed else "finished",
         stop_reason="reply_failed" if failed else "played",
         error=first.turn.reply.error if failed else None,

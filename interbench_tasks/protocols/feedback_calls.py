@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from interbench_tasks.levels import is_unwritten, tests_all_wrong
+from interbench_tasks.memories import memory_arms
 
 Counts = NDArray[np.int64]
 """int64 [draws]."""
@@ -66,13 +69,27 @@ class LoopShape:
     """Whether the data set brings the first answers: the receiver is not asked for them."""
     rewrite: bool = False
     """Whether leaked feedback is written again."""
+    takers: int = 0
+    """Memories that take notes: after the first answer where it is played on, and before each further round."""
+    all_wrong: bool = False
+    """Whether every wrong first answer is tested, and nobody solves the question first."""
 
     @property
     def most_calls(self) -> int:
         """Most calls that one episode can make."""
+        branches = sum(1 if kind == "shared" else self.n_providers for kind in self.arms.values())
+        notes = self.takers * (1 + branches * (self.max_rounds - 1))
         per_arm = {"shared": 1, "written": self.n_providers * (3 if self.rewrite else 2), "borrowed": self.n_providers}
         rounds = self.max_rounds * sum(per_arm[kind] for kind in self.arms.values())
-        return (not self.first_recorded) + self.n_providers + rounds
+        return (not self.first_recorded) + (0 if self.all_wrong else self.n_providers) + rounds + notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopCalls:
+    """That a protocol makes the calls of a feedback loop: its class attribute `calls`."""
+
+    matters: tuple[str, ...] = ("arms", "max_rounds", "providers", "leak_guard", "memory", "recent_turns", "notes")
+    """Options that change the number of calls or their size."""
 
 
 def shape_from(
@@ -81,21 +98,28 @@ def shape_from(
     *,
     n_episodes: int,
     first_recorded: bool = False,
+    memories: Mapping[str, object] | None = None,
 ) -> LoopShape:
-    """The shape of a feedback loop. Args: plugins = arm -> its feedback provider, or its class."""
+    """The shape of a feedback loop.
+
+    Args: plugins = arm -> its feedback provider, or its class; memories = name -> memory, or its class.
+    """
+    acting = [(memories or {})[name] for arm in memory_arms(options) for name in arm]
     return LoopShape(
         n_episodes=n_episodes,
         n_providers=max(1, len(options.providers)),
-        arms={arm: _kind_of(plugins[arm]) for arm in options.arms},
+        arms={arm: _kind_of(arm, plugins[arm], options) for arm in options.arms},
         max_rounds=options.max_rounds,
         flip_sample=options.flip_sample,
         first_recorded=first_recorded,
         rewrite=options.leak_guard == "rewrite",
+        takers=sum(bool(getattr(memory, "takes_notes", False)) for memory in acting),
+        all_wrong=tests_all_wrong(options),
     )
 
 
-def _kind_of(plugin: object) -> ArmKind:
-    if not getattr(plugin, "uses_provider", True):
+def _kind_of(arm: str, plugin: object, options: object) -> ArmKind:
+    if is_unwritten(arm, plugin, options):
         return "shared"
     return "written" if getattr(plugin, "borrows", None) is None else "borrowed"
 
@@ -141,6 +165,8 @@ class Known:
     """Each provider's own tries in the first pass."""
     feedback: Mapping[tuple[int, int], int] = field(default_factory=dict)
     """(provider, round) -> feedback written in the first pass, drafts included."""
+    notes: Mapping[int, int] = field(default_factory=dict)
+    """Round of the answer that they follow -> the notetaker's calls in the first pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +180,8 @@ class Drawn:
     """Each provider's own tries."""
     feedback: Mapping[tuple[int, int], Counts]
     """(provider, round) -> feedback written."""
+    notes: Mapping[int, Counts] = field(default_factory=dict)
+    """Round of the answer that they follow -> the notetaker's calls."""
 
     @property
     def receiver(self) -> Counts:
@@ -166,9 +194,23 @@ class Drawn:
         return np.asarray(self.solves[index] + sum(written))
 
     @property
+    def notetaker(self) -> Counts:
+        """All calls of the notetaker."""
+        return np.asarray(np.zeros_like(self.first) + sum(self.notes.values()))
+
+    @property
     def total(self) -> Counts:
         """All calls of all roles."""
-        return np.asarray(self.receiver + sum(self.provider(index) for index in range(len(self.solves))))
+        providers = sum(self.provider(index) for index in range(len(self.solves)))
+        return np.asarray(self.receiver + providers + self.notetaker)
+
+
+def rates_in(shape: LoopShape, rates: Rates) -> Rates:
+    """The rates as they act in a task: where every wrong answer is tested, none is left out, whoever could solve it."""
+    if not shape.all_wrong:
+        return rates
+    never, always = Rate(low=0.0, high=0.0), Rate(low=1.0, high=1.0)
+    return replace(rates, unreadable=never, solved=(always,), solved_together={}, solved_where_right=always)
 
 
 def drawn_calls(
@@ -176,6 +218,7 @@ def drawn_calls(
 ) -> Drawn:
     """The calls of `n_draws` runs. What is known is the same in all of them; the second pass always is drawn."""
     known = known or Known()
+    rates = rates_in(shape, rates)
     rng = np.random.default_rng(seed)
     left = max(0, shape.n_episodes - known.n)
     right = rng.binomial(left, rates.right.drawn(rng, n_draws))
@@ -190,7 +233,8 @@ def drawn_calls(
     calls.play_first_pass(wrong, solved, patterns)
     before = np.array([known.solved.get(pattern, 0) for pattern in patterns], dtype=np.int64)
     calls.play_second_pass(solved + before, tried, also_right, patterns)
-    return Drawn(first=calls.first, rounds=calls.rounds, solves=tuple(calls.solves), feedback=calls.feedback)
+    solves = tuple(calls.solves)
+    return Drawn(first=calls.first, rounds=calls.rounds, solves=solves, feedback=calls.feedback, notes=calls.notes)
 
 
 def _pattern_shares(
@@ -232,15 +276,20 @@ class _Calls:
         solves = known.solves or (0,) * shape.n_providers
         self.solves = [self._zero + count for count in solves]
         self.feedback = {key: self._zero + count for key, count in known.feedback.items()}
+        self.notes = {number: self._zero + count for number, count in known.notes.items()}
 
     def play_first_pass(self, wrong: Counts, solved: Counts, patterns: Sequence[Pattern]) -> None:
-        self.solves = [count + wrong for count in self.solves]
+        if not self._shape.all_wrong:
+            self.solves = [count + wrong for count in self.solves]
+        self._take_notes(0, _of(solved, [any(pattern) for pattern in patterns]))
         for arm, kind in self._shape.arms.items():
             if kind != "borrowed":
                 self._play_arm(arm, kind, solved, patterns, self._shape.max_rounds)
 
     def play_second_pass(self, solved: Counts, tried: Counts, also_right: Counts, patterns: Sequence[Pattern]) -> None:
-        self.solves = [count + tried for count in self.solves]
+        if not self._shape.all_wrong:
+            self.solves = [count + tried for count in self.solves]
+        self._take_notes(0, tried)
         for arm, kind in self._shape.arms.items():
             if kind == "borrowed":
                 self._play_arm(arm, kind, solved, patterns, self._shape.max_rounds)
@@ -261,9 +310,16 @@ class _Calls:
                 written = self.feedback.get((writer, number), self._zero)
                 self.feedback[writer, number] = written + n + again
                 n = n - self._rng.binomial(again, self._dropped)
+            if number > 1:
+                self._take_notes(number - 1, n)
             self.rounds[kind, number] = self.rounds.get((kind, number), self._zero) + n
             if number < max_rounds:
                 n = self._rng.binomial(n, 1 - self._corrected[arm])
+
+    def _take_notes(self, after: int, n: Counts) -> None:
+        """Args: after = round of the answers that the notes follow."""
+        if self._shape.takers:
+            self.notes[after] = self.notes.get(after, self._zero) + self._shape.takers * n
 
 
 def _of(solved: Counts, wanted: Sequence[bool]) -> Counts:
@@ -274,24 +330,26 @@ def _of(solved: Counts, wanted: Sequence[bool]) -> Counts:
 def expected_calls(shape: LoopShape, rates: Rates) -> tuple[float, tuple[float, ...]]:
     """Mean calls of the receiver and of each provider, where every rate has its middle value.
 
+    Where every wrong answer is tested, nobody solves any: n_wrong = n - n_right, and a provider only writes.
+
     Formula: receiver n + sum over arms of the rounds played; provider n_wrong + its written feedback; a branch comes to
     round r with the chance (k (1 - c))^(r-1), c = the arm's corrected share, k = 1 - leaked * dropped (1 unless leaks
     are written again), and the receiver is asked in it with k times that. Right answers that are tried:
-    min(flip_sample, n_right), one round in each arm.
+    min(flip_sample, n_right), one round in each arm. What a notetaker is asked is not in it.
 
     >>> shape = LoopShape(n_episodes=100, arms={"detail": "written", "simple": "shared"})
     >>> half = Rate(low=0.5, high=0.5)
     >>> expected_calls(shape, Rates(right=half, unreadable=Rate(low=0, high=0), solved=(half,)))
     (150.0, (75.0,))
     """
-    n = shape.n_episodes
+    n, rates = shape.n_episodes, rates_in(shape, rates)
     right = n * rates.right.middle
     wrong = (n - right) * (1 - rates.unreadable.middle)
     solves = [rate.middle for rate in (rates.solved if len(rates.solved) > 1 else rates.solved * shape.n_providers)]
     tried = min(shape.flip_sample, right)
     kept = rates.solved_where_right.middle
     receiver = 0.0 if shape.first_recorded else float(n)
-    providers = [wrong + tried] * shape.n_providers
+    providers = [0.0 if shape.all_wrong else wrong + tried] * shape.n_providers
     again = rates.leaked.middle if shape.rewrite else 0.0
     any_solved, any_kept = 1 - float(np.prod([1 - s for s in solves])), 1 - (1 - kept) ** shape.n_providers
     for arm, kind in shape.arms.items():

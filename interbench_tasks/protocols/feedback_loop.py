@@ -27,6 +27,7 @@ from interbench_tasks.protocols.feedback_arms import (
     play_branch,
     renumbered,
 )
+from interbench_tasks.protocols.feedback_calls import LoopCalls
 from interbench_tasks.protocols.feedback_guard import LeakGuard
 from interbench_tasks.protocols.feedback_memory import Remembering, with_first_notes
 from interbench_tasks.protocols.feedback_pairs import likenesses, plan_from
@@ -116,6 +117,7 @@ class FeedbackLoop:
     Options: ClassVar[type[BaseModel]] = FeedbackLoopOptions
     roles: ClassVar[tuple[RoleName, ...]] = ("provider",)
     metrics: ClassVar[str] = "feedback_loop"
+    calls: ClassVar[LoopCalls] = LoopCalls()
 
     def __init__(self, options: FeedbackLoopOptions, parts: Parts) -> None:
         self._options = options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.report.chart_dots import axis_of, drawn_value
@@ -28,7 +28,7 @@ WIDEST, FEW, LABELS = 150.0, 4, 230.0
 DEEPEST = 0.62
 """Opacity of the highest value: the page's text can be read on it in light and dark."""
 UNSURE = 0.5
-"""A cell whose interval is wider than this share of the scale looks unsure: a dashed frame, its value in brackets."""
+"""A cell whose interval is wider than this share of the scale looks unsure: a dashed frame."""
 
 
 def heat(
@@ -63,31 +63,34 @@ def heat(
     axis = axis_of(numbers).moved(0.0, DEEPEST)
     places = numbers.dims.index(rows), numbers.dims.index(columns)
     found = {(key[places[0]], key[places[1]]): estimate for key, estimate in numbers.cells.items()}
+    cells: list[tuple[Box, Estimate | None]] = []
     for number, row in enumerate(row_values):
         y = top + CELL * number
         sheet.text(Point(left - 10, y + CELL / 2), row_labels[told.get(row, row)], align="right", bold=row in bold)
         for place, column in enumerate(column_values):
-            box = Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4)
-            _draw_cell(sheet, numbers, box, axis, found.get((row, column)))
+            cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
+    _draw_cells(sheet, numbers, axis, cells)
     return sheet.svg(id=id, label=label)
 
 
-def _draw_cell(sheet: Sheet, numbers: Numbers, box: Box, axis: Axis, estimate: Estimate | None) -> None:
-    middle = Point(box.left + box.width / 2, box.top + box.height / 2)
-    if estimate is None:
-        sheet.text(middle, "\N{EN DASH}", align="center", faint=True)
-        return
+def _draw_cells(sheet: Sheet, numbers: Numbers, axis: Axis, cells: Sequence[tuple[Box, Estimate | None]]) -> None:
+    """Layer by layer, those of one look together: neighbours share what is said of them."""
+    there = [(box, estimate) for box, estimate in cells if estimate is not None]
+    for opacity, box in sorted((round(axis.at(estimate.value), 2), box) for box, estimate in there):
+        sheet.box(box, fill=LOOKS[0].colour, opacity=opacity)
+    for box in (box for box, estimate in there if _is_unsure(estimate, axis)):
+        sheet.box(box, edge=INK, dashes=(2, 2), width=0.8)
+    for box, estimate in there:
+        text = drawn_value(numbers, estimate)
+        at = Point(box.left + box.width / 2, box.top + box.height / 2 - 5)
+        sheet.text(at, text, align="center", size=NORMAL if box.width > 40 else SMALL)
+    for box, estimate in there:
+        at = Point(box.left + box.width / 2, box.top + box.height / 2 + 7)
+        sheet.text(at, f"n {estimate.n}", size=SMALL - 1, align="center", faint=True)
+    for box in (box for box, estimate in cells if estimate is None):
+        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
+
+
+def _is_unsure(estimate: Estimate, axis: Axis) -> bool:
     interval = estimate.ci95
-    unsure = interval is not None and interval.high - interval.low > UNSURE * (axis.high - axis.low)
-    sheet.box(
-        box,
-        fill=LOOKS[0].colour,
-        opacity=round(axis.at(estimate.value), 2),
-        edge=INK if unsure else None,
-        dashes=(2, 2) if unsure else (),
-        width=0.8,
-    )
-    value = drawn_value(numbers, estimate)
-    text = f"({value})" if unsure else value
-    sheet.text(Point(middle.x, middle.y - 5), text, align="center", size=NORMAL if box.width > 40 else SMALL)
-    sheet.text(Point(middle.x, middle.y + 7), f"n {estimate.n}", size=SMALL - 1, align="center", faint=True)
+    return interval is not None and interval.high - interval.low > UNSURE * (axis.high - axis.low)

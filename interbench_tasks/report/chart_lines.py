@@ -21,7 +21,7 @@ from interbench_tasks.report.drawing import (
     Look,
     Point,
     Sheet,
-    draw_bar,
+    draw_bars,
     draw_legend,
     fitted,
     labels_of,
@@ -202,7 +202,7 @@ def _draw_ns(sheet: Sheet, plan: _Plan, body: Box, rows: Sequence[tuple[str, lis
     for line, (name, ns) in enumerate(rows):
         y = body.bottom + BIN_LINE + N_LINE * (line + 0.5)
         if name and kind == "bars":
-            draw_bar(sheet, Box(body.left - 12, y - 4, 12, 8), plan.looks[name])
+            draw_bars(sheet, [Box(body.left - 12, y - 4, 12, 8)], plan.looks[name])
         elif name:
             sheet.markers([Point(body.left - 4, y)], plan.looks[name], 5)
         else:
@@ -233,14 +233,15 @@ def _draw_bars(
     """One series: a bar a bin; a dash where there is no number, which is no 0."""
     room = body.width / len(plan.bins)
     wide = min(34.0, 0.8 * room / len(plan.looks))
-    whiskers = []
+    boxes, whiskers = [], []
     for number, estimate in enumerate(own):
         x = plan.x(body, number) + (place - (len(plan.looks) - 1) / 2) * wide
         if estimate is None:
             sheet.text(Point(x, axis.at(0) - 6), "\N{EN DASH}", size=SMALL, align="center", faint=True)
             continue
         top, zero = axis.at(estimate.value), axis.at(0)
-        draw_bar(sheet, Box(x - wide / 2 + 1, min(top, zero), wide - 2, abs(top - zero)), look)
+        boxes.append(Box(x - wide / 2 + 1, min(top, zero), wide - 2, abs(top - zero)))
         if estimate.ci95 is not None:
             whiskers.append((Point(x, axis.at(estimate.ci95.low)), Point(x, axis.at(estimate.ci95.high))))
+    draw_bars(sheet, boxes, look)
     sheet.segments(whiskers, width=1.4)

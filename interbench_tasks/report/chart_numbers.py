@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import Estimate
@@ -11,7 +11,7 @@ from interbench_tasks.report.cells import ABSENT, shown_value
 from interbench_tasks.report_parts import ReportTable
 
 Key = tuple[str, ...]
-LONG_LIST = 8
+LONG_LIST = 4
 """Above this many numbers, a text names only the ends."""
 
 
@@ -27,6 +27,8 @@ class Numbers:
     """In the order to show; one that is undefined is not there."""
     signed: bool = False
     """Whether they are differences, which have a sign and a 0 in the middle."""
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Dimension -> all its values in the order to show; one that is not there is shown as its values come up."""
 
     def __bool__(self) -> bool:
         return bool(self.cells)
@@ -37,16 +39,16 @@ class Numbers:
         return next((estimate.points for estimate in self.cells.values()), None)
 
     def values(self, dim: str) -> list[str]:
-        """What a dimension has, in the order in which it comes up."""
+        """What a dimension has, in the order to show."""
         at = self.dims.index(dim)
-        return list(dict.fromkeys(key[at] for key in self.cells))
+        there = dict.fromkeys(key[at] for key in self.cells)
+        known = [value for value in self.orders.get(dim, ()) if value in there]
+        return [*known, *(value for value in there if value not in known)]
 
     def where(self, dim: str, keep: Iterable[str]) -> Numbers:
-        """Only those whose `dim` is one of `keep`, in the order of `keep`."""
-        at = self.dims.index(dim)
-        places = {value: number for number, value in enumerate(keep)}
-        kept = sorted((key for key in self.cells if key[at] in places), key=lambda key: places[key[at]])
-        return Numbers(what=self.what, dims=self.dims, cells={key: self.cells[key] for key in kept}, signed=self.signed)
+        """Only those whose `dim` is one of `keep`."""
+        at, kept = self.dims.index(dim), set(keep)
+        return replace(self, cells={key: estimate for key, estimate in self.cells.items() if key[at] in kept})
 
     def shown(self, value: float) -> str:
         """A value as people read it."""
@@ -61,11 +63,28 @@ class Numbers:
 
 
 def numbers_from(
-    what: str, dims: Sequence[str], cells: Iterable[tuple[Key, Estimate | None]], *, signed: bool = False
+    what: str,
+    dims: Sequence[str],
+    cells: Iterable[tuple[Key, Estimate | None]],
+    *,
+    signed: bool = False,
+    orders: Mapping[str, Sequence[str]] | None = None,
 ) -> Numbers:
-    """Numbers of those estimates that are there."""
-    defined = {key: estimate for key, estimate in cells if estimate is not None}
-    return Numbers(what=what, dims=tuple(dims), cells=defined, signed=signed)
+    """Numbers of those estimates that are there.
+
+    Args: cells = key -> estimate, None where it is undefined; orders = dimension -> its values in the order to show,
+        default: as they come up in `cells`, undefined ones too.
+    """
+    given = list(cells)
+    come_up = {dim: list(dict.fromkeys(key[at] for key, _ in given)) for at, dim in enumerate(dims)}
+    all_orders = come_up | dict(orders or {})
+    defined = {key: estimate for key, estimate in given if estimate is not None}
+    places = [{value: place for place, value in enumerate(all_orders[dim])} for dim in dims]
+    in_order = sorted(
+        defined, key=lambda key: [place.get(part, len(place)) for place, part in zip(places, key, strict=True)]
+    )
+    ordered = {key: defined[key] for key in in_order}
+    return Numbers(what=what, dims=tuple(dims), cells=ordered, signed=signed, orders=all_orders)
 
 
 def table_of(numbers: Numbers, caption: str, names: Mapping[str, str] | None = None) -> ReportTable:

@@ -49,7 +49,11 @@ def radar(
     looks = looks_of(numbers.values(series)[: len(LOOKS)] if series is not None else [""])
     across = min(4, len(panel_values))
     radius, titled = RADII[across], panels is not None and panel_values != [""]
-    legend = LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks])) + 6 if len(looks) > 1 else 0.0
+    legend = (
+        LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks], WIDTH - 4)) + 6
+        if len(looks) > 1
+        else 0.0
+    )
     step = 2 * (radius + AROUND) + (22 if titled else 0)
     sheet = Sheet(legend + step * -(-len(panel_values) // across))
     if len(looks) > 1:
@@ -62,11 +66,12 @@ def radar(
         centre = Point(x, legend + step * down + (22 if titled else 0) + radius + AROUND)
         if titled:
             at = Point(x, legend + step * down + 10)
-            sheet.text(at, fitted(told.get(panel, panel), WIDTH / across - 10), bold=True, align="center")
+            sheet.text(at, fitted(told.get(panel, panel), WIDTH / across - 20), bold=True, align="center")
         _draw_web(sheet, numbers, centre, axis, spoke_values)
+        filled = len(panel_values) <= 4
         for name, look in looks.items():
             own = _own(numbers, {panels: panel, series: name}, spokes, spoke_values)
-            _draw_outline(sheet, centre, axis, look, own)
+            _draw_outline(sheet, centre, axis, look, own, filled=filled)
     return sheet.svg(id=id, label=label)
 
 
@@ -94,16 +99,17 @@ def _draw_web(sheet: Sheet, numbers: Numbers, centre: Point, axis: Axis, spokes:
     for spoke, name in enumerate(spokes):
         at = _place(centre, axis.end + 14, spoke, count)
         sheet.text(at, fitted(name, 60), align="center", bold=True)
-    for tick in (axis.ticks[0], axis.ticks[-1]):
-        at = _place(centre, axis.at(tick), 0, count)
-        sheet.text(Point(at.x + 4, at.y + 6), tick_text(numbers, tick), size=SMALL - 1, faint=True)
+    end = _place(centre, axis.end, 0, count)
+    sheet.text(Point(end.x + 4, end.y + 7), tick_text(numbers, axis.ticks[-1]), size=SMALL - 1, faint=True)
 
 
-def _draw_outline(sheet: Sheet, centre: Point, axis: Axis, look: Look, own: Sequence[Estimate | None]) -> None:
+def _draw_outline(
+    sheet: Sheet, centre: Point, axis: Axis, look: Look, own: Sequence[Estimate | None], *, filled: bool
+) -> None:
     count = len(own)
     points = [None if e is None else _place(centre, axis.at(e.value), i, count) for i, e in enumerate(own)]
     there = [point for point in points if point is not None]
-    if len(there) == count:
+    if filled and len(there) == count:
         sheet.shape(there, fill=look.colour, opacity=0.08)
     sides = [(a, b) for a, b in zip(points, [*points[1:], points[0]], strict=True) if a is not None and b is not None]
     sheet.segments(sides, colour=look.colour, width=1.8, dashes=look.dashes)

@@ -22,6 +22,7 @@ from interbench_tasks.runs.compare import Comparison
 from interbench_tasks.runs.panels import panel_report
 from interbench_tasks.runs.ranked import categories_of, ranked_runs
 from interbench_tasks.runs.score import ScoredRun
+from interbench_tasks.runs.score_panels import has_scores, score_report
 
 PARTS = ("pairs", "ranking", "categories", "judges")
 RANKED_FROM = 3
@@ -84,7 +85,7 @@ def _categories(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
 
 
 def _judges(comparison: Comparison, runs: Sequence[ScoredRun]) -> Part:
-    report = panel_report(runs)
+    report = score_report(runs) if all(has_scores(run) for run in runs) else panel_report(runs)
     return Part(
         grids=panel_grids(report, comparison.tasks),
         lines=list(panel_lines(report)),

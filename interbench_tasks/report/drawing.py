@@ -114,6 +114,7 @@ class Sheet:
             alpha=FAINT if faint else None,
             rotation=turned,
             rotation_mode="anchor",
+            parse_math=False,  # a name with dollars is no formula
         )
 
     def segments(
@@ -287,7 +288,7 @@ def looks_of(series: Sequence[str]) -> dict[str, Look]:
     return dict(zip(series, LOOKS, strict=False))
 
 
-def legend_rows(names: Sequence[str], width: float = WIDTH) -> list[list[str]]:
+def legend_rows(names: Sequence[str], width: float) -> list[list[str]]:
     """The names of series, as many a line as there is room for."""
     rows: list[list[str]] = [[]]
     used = 0.0
@@ -308,12 +309,12 @@ def _legend_width(name: str) -> float:
 def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: bool = False) -> None:
     """What each look stands for, in lines from `at` downwards."""
     labels = labels_of(list(looks), 300)
-    for number, row in enumerate(legend_rows(list(looks))):
+    for number, row in enumerate(legend_rows(list(looks), WIDTH - at.x)):
         x, y = at.x, at.y + LEGEND_LINE * (number + 0.5)
         for name in row:
             look = looks[name]
             if bars:
-                draw_bar(sheet, Box(x, y - 5, 22, 10), look)
+                draw_bars(sheet, [Box(x, y - 5, 22, 10)], look)
             else:
                 sheet.line([Point(x, y), Point(x + 22, y)], look)
                 sheet.markers([Point(x + 11, y)], look)
@@ -321,8 +322,9 @@ def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: boo
             x += _legend_width(name)
 
 
-def draw_bar(sheet: Sheet, box: Box, look: Look) -> None:
-    """A bar in the look of a series: filled, or hatched."""
-    sheet.box(box, fill=look.colour, opacity=0.8 if not look.hatch else 0.12, edge=look.colour)
-    if look.hatch:  # apart, for one opacity is of both
+def draw_bars(sheet: Sheet, boxes: Sequence[Box], look: Look) -> None:
+    """Bars in the look of a series: filled, or hatched."""
+    for box in boxes:
+        sheet.box(box, fill=look.colour, opacity=0.8 if not look.hatch else 0.12, edge=look.colour)
+    for box in boxes if look.hatch else ():  # apart, for one opacity is of both
         sheet.box(box, edge=look.colour, hatch=look.hatch)

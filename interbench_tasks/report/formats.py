@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Format = Literal["text", "csv", "latex", "json"]
+Format = Literal["text", "md", "csv", "latex", "json"]
 _ESCAPED = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -73,21 +73,30 @@ def _group_line(groups: Sequence[tuple[str, int]], widths: Sequence[int]) -> str
 
 
 def as_markdown(grid: Grid) -> str:
-    r"""A Markdown table below its title; what could be markup in a cell is escaped.
+    r"""A table as GitHub shows it: Markdown knows no header above the headers, so a group's name stands in each of its.
 
-    >>> print(as_markdown(Grid(title="", headers=["a|b", "n"], rows=[["*x*", "3"]])))
-    | a\|b | n |
-    | --- | ---: |
-    | \*x\* | 3 |
+    >>> print(as_markdown(Grid(title="t", headers=["a|b", "n"], rows=[["50%", "3"]], groups=[("", 1), ("of it", 1)])))
+    **t**
+    <BLANKLINE>
+    | a\|b | of it: n |
+    |:--|--:|
+    | 50% | 3 |
     """
-    rules = ["---"] * grid.n_names + ["---:"] * (len(grid.headers) - grid.n_names)
-    cells = [[_markdown(cell) for cell in row] for row in (grid.headers, *grid.rows)]
-    lines = [f"| {' | '.join(row)} |" for row in (cells[0], rules, *cells[1:])]
-    return "\n".join([*([f"**{_markdown(grid.title)}**", ""] if grid.title else []), *lines])
+    groups = [name for name, span in grid.groups for _ in range(span)] or [""] * len(grid.headers)
+    headers = [f"{group}: {header}" if group else header for group, header in zip(groups, grid.headers, strict=True)]
+    rule = [":--"] * grid.n_names + ["--:"] * (len(headers) - grid.n_names)
+    lines = [f"**{_markdown(grid.title)}**", ""] if grid.title else []
+    lines += [_markdown_row(headers), f"|{'|'.join(rule)}|", *map(_markdown_row, grid.rows)]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_markdown, cells))} |"
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\|*_`<>\[\]#])", r"\\\1", _one_line(text))
+    """A text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\|*_<>`])", r"\\\1", _one_line(text))
 
 
 def as_latex(grid: Grid) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from interbench_tasks.metrics.agreement import Label
 from interbench_tasks.metrics.critique_panel import DETECTED, FIELDS, CritiquePanel
 from interbench_tasks.records import Turn
+from interbench_tasks.report.trimmed import trimmed_records
 from interbench_tasks.report_parts import ReportRun
-from interbench_tasks.runs.folder import read_records
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def fields_of_conversations(run: ReportRun) -> list[JudgedField]:
     scores: list[tuple[Mapping[str, Label], str]] = []
     labels: list[tuple[Mapping[str, Label], str]] = []
     judges: dict[str, None] = {}
-    for record in read_records(run.folder):
+    for record in trimmed_records(run.folder):
         for turn in record.turns:
             if len(turn.verdicts) > 1:
                 judges |= dict.fromkeys(verdict.judge for verdict in turn.verdicts)

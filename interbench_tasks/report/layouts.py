@@ -18,7 +18,9 @@ from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.comparable import names_of
 from interbench_tasks.runs.score import ScoredRun
 
-Layout = Literal["interfeedback", "controls", "mmrc", "list"]
+Layout = Literal["interfeedback", "human", "controls", "mmrc", "mmpcbench", "list"]
+LAYOUT_OF: Mapping[str, str] = {"conversation": "mmrc", "critique": "mmpcbench"}
+"""Protocol -> the layout that shows it, of those without feedback arms."""
 PAPERS_ARMS = ("detail", "simple")
 """In the order of the paper's tables."""
 
@@ -102,6 +104,14 @@ def shown_from(runs: Sequence[ScoredRun], layout: str, *, intervals: bool) -> Sh
         from interbench_tasks.report.mmrc_layout import mmrc_shown  # it is made of what stands here
 
         return mmrc_shown(runs, intervals=intervals)
+    if layout == "mmpcbench":
+        from interbench_tasks.report.mmpcbench_layout import mmpcbench_shown  # likewise
+
+        return mmpcbench_shown(runs, intervals=intervals)
+    if layout == "human":
+        from interbench_tasks.report.human_layout import human_shown  # likewise
+
+        return human_shown(runs, intervals=intervals)
     table = {"interfeedback": interfeedback_table, "controls": controls_table}[layout](run_tables(runs))
     return Shown(grids=[grid_from(table, intervals=intervals)], flat=list(flat_rows(table)), nested=nested(table))
 
@@ -115,7 +125,7 @@ def run_tables(runs: Sequence[ScoredRun]) -> list[RunTable]:
         if "arms" not in run.manifest.get("protocol_options", {}):
             raise InterbenchError(
                 f"{run.folder}: the protocol {run.manifest['protocol']} has no feedback arms, so it has no place in "
-                "this layout; use --layout list"
+                f"this layout; use --layout {LAYOUT_OF.get(run.manifest['protocol'], 'list')}"
             )
     return [
         RunTable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interbench_tasks.report.chart_dots import dots
@@ -13,6 +13,8 @@ from interbench_tasks.report_parts import Chart, ReportRun
 
 MOST_RUNS = 12
 """Runs that a chart can hold; the tables hold all."""
+MOST_NUMBERS = 220
+"""Numbers that a chart can hold, so that it stays small; of more runs than that, it shows fewer."""
 FEW_RUNS = 4
 """Up to so many runs are told apart by their looks; more have a line each, in small multiples."""
 RUN = "run"
@@ -42,8 +44,9 @@ class TaskRuns:
         told: Mapping[str, str] = where.get("names") or {}
         drawn, limits = _limited(numbers, where.get("series"))
         full = f"{title}{self.suffix}"
-        alt = f"{full}{limits}. {told_in_words(drawn, lambda key: _named(drawn, key, told))}"
-        svg = drawing(drawn, id=f"{self.id}-{name}", label=alt, **_without_one_run(where, drawn))
+        alt = told_in_words(drawn, lambda key: _named(drawn, key, told))
+        label = f"{full}{limits}. {alt}"
+        svg = drawing(drawn, id=f"{self.id}-{name}", label=label, **_without_one_run(where, drawn))
         yield Chart(title=f"{full}{limits}", svg=svg, alt=alt, table=table_of(numbers, full, told))
 
     def compared(
@@ -58,12 +61,18 @@ class TaskRuns:
 def _limited(numbers: Numbers, series: str | None) -> tuple[Numbers, str]:
     """What a drawing can hold, and how that is told; '' where it is all."""
     told = []
-    for dim, most in ((RUN, MOST_RUNS), (series, len(LOOKS))):
+    for dim, most in ((series, len(LOOKS)), (RUN, _most_runs(numbers))):
         values = numbers.values(dim) if dim in numbers.dims and dim is not None else []
         if len(values) > most:
             numbers = numbers.where(dim, values[:most]) if dim is not None else numbers
             told.append(f"the first {most} of {len(values)} {PLURALS.get(str(dim), str(dim))}")
     return numbers, f" ({', '.join(told)})" if told else ""
+
+
+def _most_runs(numbers: Numbers) -> int:
+    """How many runs a chart can hold: 12, or as many as have MOST_NUMBERS numbers."""
+    runs = len(numbers.values(RUN)) if RUN in numbers.dims else 1
+    return min(MOST_RUNS, max(1, MOST_NUMBERS * runs // len(numbers.cells)))
 
 
 def _named(numbers: Numbers, key: Sequence[str], told: Mapping[str, str]) -> str:
@@ -86,9 +95,19 @@ def runs_by_task(runs: Sequence[ReportRun], section: str, concerns: Callable[[Re
             found.setdefault(run.task, []).append(run)
     suffix = " ({})" if len(found) > 1 else ""
     return [
-        TaskRuns(task=task, runs=own, id=f"{section}-{number}", suffix=suffix.format(task))
+        TaskRuns(task=task, runs=_named_shortly(own, task), id=f"{section}{number}", suffix=suffix.format(task))
         for number, (task, own) in enumerate(found.items(), 1)
     ]
+
+
+def _named_shortly(runs: Sequence[ReportRun], task: str) -> list[ReportRun]:
+    """Runs of one task, whose names need not tell it; as they are where that would make two the same."""
+    names = [run.name.removesuffix(f" ({task})") for run in runs]
+    return (
+        [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
+        if len(set(names)) == len(names)
+        else list(runs)
+    )
 
 
 def options_of(run: ReportRun) -> Mapping[str, Any]:

@@ -83,7 +83,7 @@ def _coefficients(task: TaskRuns, judged: Mapping[str, Sequence[JudgedField]]) -
         if own.rows
     }
     for coefficient, (title, what) in COEFFICIENTS.items():
-        cells = ((key, of.get(coefficient)) for key, of in found.items())
+        cells = [(key, of.get(coefficient)) for key, of in found.items()]
         numbers = numbers_from(what, [RUN, "what judges say"], cells)
         yield from task.compared(coefficient.replace(".", "-"), title, numbers, "what judges say")
 

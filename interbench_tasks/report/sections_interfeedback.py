@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from interbench_tasks.metrics.feedback_names import CONTROL_ARMS, NET_EFFECTS, at
 from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.report.cells import cell_from
 from interbench_tasks.report.chart_dots import dots
 from interbench_tasks.report.chart_lines import lines
-from interbench_tasks.report.chart_numbers import Numbers, numbers_from
+from interbench_tasks.report.chart_numbers import Key, Numbers, numbers_from
 from interbench_tasks.report.section_parts import FEW_RUNS, RUN, TaskRuns, options_of, runs_by_task, united
-from interbench_tasks.report_parts import Chart, ReportRun, Section
+from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 
 INTRO = (
     "Each line is a 95% interval around its value; n is how many episodes the value rests on, (u k) how many are "
@@ -26,13 +26,17 @@ EFFECTS: Mapping[str, str] = {
     "net_bit_effect": "simple minus reask",
 }
 """Metric -> what it is a difference of."""
+BY_ROUND: Mapping[str, tuple[str, str]] = {
+    "round": ("Corrected in each round", "corrected in this round, not before"),
+    "within": ("Corrected by the end of each round", "corrected in this round or before"),
+}
+"""Kind of a metric of rounds -> title, what it is."""
 KINDS = (
     ("repeat_rate", "The same answer again in round 1", "repeat rate"),
     ("flip_rate", "Right answers given up after one round", "flip rate"),
     ("discrimination", "Discrimination: wrong answers corrected minus right ones given up", "discrimination"),
 )
 """(metric of an arm, title, what it is)."""
-ROUND = re.compile(r"round_?(\d+)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +55,12 @@ class Tested:
 
 def interfeedback_section(runs: Sequence[ReportRun]) -> Section | None:
     """Charts of all runs with a feedback loop; None where there is none."""
-    tasks = runs_by_task(runs, "interfeedback", lambda run: run.protocol == "feedback_loop")
+    tasks = runs_by_task(runs, "fb", lambda run: run.protocol == "feedback_loop")
     parts = [part for task in tasks for part in _parts(task)]
     return Section(title="Feedback", intro=INTRO, parts=tuple(parts)) if parts else None
 
 
-def _parts(task: TaskRuns) -> Iterator[Chart]:
+def _parts(task: TaskRuns) -> Iterator[Chart | ReportTable]:
     tested = [one for run in task.runs for one in _tested(run)]
     arms = united([_arms(run) for run in task.runs])
     yield from _accuracies(task, tested, arms)
@@ -89,13 +93,15 @@ def _accuracies(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -
     )
 
 
-def _corrections(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> Iterator[Chart]:
+def _corrections(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> Iterator[Chart | ReportTable]:
     names = {arm: f"correction_rate.{arm}" for arm in arms} | {"ruling out options": "elimination_floor"}
     numbers = _of("correction rate", "arm", tested, names)
     yield from task.compared("arms", "Corrected after feedback, by arm and control", numbers, "arm")
-    rounds = _by_round(tested, arms, lambda one: one.run.metrics)
-    if rounds:
-        yield from task.chart("rounds", "Corrected in each round", rounds, lines, bins="round", **_side_by_side(rounds))
+    for kind, (title, what) in BY_ROUND.items():
+        rounds = _by_round(tested, arms, kind, what)
+        if rounds:
+            yield from task.chart(kind, title, rounds, lines, bins="round", **_side_by_side(rounds))
+    yield from _solved(task, tested, arms)
 
 
 def _side_by_side(numbers: Numbers) -> dict[str, str]:
@@ -105,30 +111,47 @@ def _side_by_side(numbers: Numbers) -> dict[str, str]:
     return {"series": "arm", "panels": RUN}
 
 
-def _by_round(
-    tested: Sequence[Tested], arms: Sequence[str], metrics_of: Callable[[Tested], Mapping[str, Estimate]]
-) -> Numbers:
-    """What was corrected in which round, and not before; nothing where there is one round."""
+def _by_round(tested: Sequence[Tested], arms: Sequence[str], kind: str, what: str) -> Numbers:
+    """What was corrected by round; nothing where there is one round. Args: kind, what = of BY_ROUND."""
     cells = []
     for one in tested:
-        metrics = metrics_of(one)
         for arm in arms:
-            for number, name in _rounds(arm, one.label, metrics):
-                cells.append(((one.name, arm, f"round {number}"), metrics[name]))
-    cells.sort(key=lambda cell: int(cell[0][2].partition(" ")[2]))
-    order = {one.name: place for place, one in enumerate(tested)}
-    places = {arm: place for place, arm in enumerate(arms)}
-    cells.sort(key=lambda cell: (order[cell[0][0]], places[cell[0][1]]))
-    return numbers_from("corrected in this round, not before", [RUN, "arm", "round"], cells)
+            for number, name in _rounds(arm, one.label, one.run.metrics, kind):
+                cells.append(((one.name, arm, f"round {number}"), one.run.metrics[name]))
+    return numbers_from(what, [RUN, "arm", "round"], cells, orders=_in_order(cells))
 
 
-def _rounds(arm: str, label: str, metrics: Mapping[str, Estimate]) -> Iterator[tuple[int, str]]:
-    """(round, metric) of an arm."""
+def _in_order(cells: Sequence[tuple[Key, Estimate]]) -> dict[str, list[str]]:
+    """Rounds by their number."""
+    return {"round": sorted({key[-1] for key, _ in cells}, key=lambda told: int(told.removeprefix("round ")))}
+
+
+def _rounds(arm: str, label: str, metrics: Mapping[str, Estimate], kind: str) -> Iterator[tuple[int, str]]:
+    """(round, metric) of an arm. Args: kind = of BY_ROUND."""
+    start, end = f"correction_rate.{arm}.{kind}", at(label)
     for name in metrics:
-        if name.startswith(f"correction_rate.{arm}.") and name.endswith(at(label)):
-            found = ROUND.fullmatch(name.removeprefix(f"correction_rate.{arm}.").removesuffix(at(label)))
-            if found is not None:
-                yield int(found[1]), name
+        if name.startswith(start) and name.endswith(end):
+            number = name.removeprefix(start).removesuffix(end).removeprefix("_")
+            if number.isdigit():
+                yield int(number), name
+
+
+def _solved(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> Iterator[ReportTable]:
+    """How many items were solved in which round, and how many never."""
+    found = {
+        (one.name, arm): {
+            name.removeprefix(f"n_solved.{arm}.").removesuffix(at(one.label)): estimate
+            for name, estimate in one.run.metrics.items()
+            if name.startswith(f"n_solved.{arm}.") and name.endswith(at(one.label))
+        }
+        for one in tested
+        for arm in arms
+    }
+    ends = united([list(own) for own in found.values()])
+    rows = [(*key, *(cell_from(own.get(end)) for end in ends)) for key, own in found.items() if own]
+    if rows:
+        caption = f"Items by the round in which they were solved{task.suffix}"
+        yield ReportTable(caption=caption, columns=(RUN, "arm", *ends), rows=tuple(rows))
 
 
 def _by_category(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> Iterator[Chart]:
@@ -164,9 +187,10 @@ def _by_category_and_round(
     for one in tested:
         for category in categories:
             own = one.run.categories.get(category, {})
-            for round, name in sorted(_rounds(arm, one.label, own)):
+            for round, name in _rounds(arm, one.label, own, "round"):
                 cells.append(((one.name, category, f"round {round}"), own[name]))
-    numbers = numbers_from("corrected in this round, not before", [RUN, "category", "round"], cells)
+    dims = [RUN, "category", "round"]
+    numbers = numbers_from(BY_ROUND["round"][1], dims, cells, orders=_in_order(cells))
     where = {"bins": "round", "panels": "category", "series": RUN}
     title = f"{arm}: corrected in each round, by category"
     yield from task.chart(f"category-rounds-{number}", title, numbers, lines, **where)

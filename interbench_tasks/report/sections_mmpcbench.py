@@ -15,8 +15,8 @@ from interbench_tasks.report_parts import Chart, ReportRun, Section
 INTRO = (
     "EDA: share of flawed inputs that were challenged. DP: how well the cause is named, SE: how well it is dealt with, "
     "both 0 to 2 over the challenged ones. PCQ puts the three together, in percent. A whisker is a 95% interval; n is "
-    "how many items a value rests on. In the heat map a deeper colour is a higher value; a value in brackets with a "
-    "dashed frame rests on so few items that its interval covers more than half of the shown scale."
+    "how many items a value rests on. In the heat map a deeper colour is a higher value; a value in a dashed frame "
+    "rests on so few items that its interval covers more than half of the shown scale."
 )
 ALL = "all types"
 BY_TYPE: Mapping[str, tuple[str, str]] = {
@@ -45,7 +45,7 @@ OTHERS: Mapping[str, str] = {
 
 def mmpcbench_section(runs: Sequence[ReportRun]) -> Section | None:
     """Charts of all runs of critiques; None where there is none."""
-    tasks = runs_by_task(runs, "mmpcbench", lambda run: run.protocol == "critique")
+    tasks = runs_by_task(runs, "pcq", lambda run: run.protocol == "critique")
     parts = [part for task in tasks for part in _parts(task)]
     return Section(title="Flawed inputs", intro=INTRO, parts=tuple(parts)) if parts else None
 

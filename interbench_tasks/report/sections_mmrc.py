@@ -14,18 +14,21 @@ from interbench_tasks.report.chart_lines import bars, lines
 from interbench_tasks.report.chart_numbers import Key, Numbers, numbers_from
 from interbench_tasks.report.chart_radar import radar
 from interbench_tasks.report.section_parts import FEW_RUNS, RUN, Drawing, TaskRuns, options_of, runs_by_task, united
+from interbench_tasks.report.trimmed import trimmed_records
 from interbench_tasks.report_parts import Chart, ReportRun, Section
-from interbench_tasks.runs.folder import read_records
 
 INTRO = (
     f"Abilities: {', '.join(f'{code} {name}' for code, name in ABILITIES.items())}. A whisker is a 95% interval; n is "
     "how many questions a value rests on. A question whose reply or judge failed is unscored, never 0. The radar has "
-    "no whiskers: read it with the bars. What is not defined is not drawn."
+    "no whiskers: read it with the bars. EP: share of the named items that are right; IMP: of the right pictures that "
+    "were named; RP: of the questions that nothing answers, where the model declined. What is not defined is not drawn."
 )
+ALL = "all"
+"""The mean over the abilities."""
 COUNTED: Mapping[str, str] = {
-    "ep": "EP: items named that are right",
-    "imp": "IMP: right pictures named",
-    "rp": "RP: declined where nothing answers",
+    "ep": "EP, right items",
+    "imp": "IMP, right pictures",
+    "rp": "RP, declined",
     "accuracy": "right option",
 }
 """Metric of a memory -> what it is; counted without a judge."""
@@ -71,7 +74,7 @@ def _side_by_side(numbers: Numbers) -> dict[str, str]:
 
 
 def _abilities(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
-    whole = {**{f"score.{ability}": ability for ability in ABILITIES}, "overall": "overall"}
+    whole = {**{f"score.{ability}": ability for ability in ABILITIES}, "overall": ALL}
     cells = [
         ((run.name, memory, told), run.metrics.get(f"{name}.{memory}"))
         for run in task.runs
@@ -84,14 +87,9 @@ def _abilities(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
     alone = scores.where("ability", ABILITIES)
     if len(alone.values("ability")) >= 3:
         where = {"spokes": "ability", **_side_by_side(alone)}
-        yield from task.chart("radar", "Abilities", _in_order(alone), radar, **where)
+        yield from task.chart("radar", "Abilities", alone, radar, **where)
     where = {"bins": "ability", **_side_by_side(scores)}
     yield from task.chart("abilities", "Score by ability", scores, bars, **where)
-
-
-def _in_order(numbers: Numbers) -> Numbers:
-    """Abilities in their own order within each run and memory."""
-    return numbers.where("memory", numbers.values("memory")).where(RUN, numbers.values(RUN))
 
 
 def _differences(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
@@ -101,7 +99,8 @@ def _differences(task: TaskRuns, memories: Sequence[str]) -> Iterator[Chart]:
         for memory in own[1:]:
             pair = f"{memory} minus {own[0]}"
             for what in (*ABILITIES, "overall"):
-                cells.append(((run.name, pair, what), run.metrics.get(f"difference.{what}.{memory}-{own[0]}")))
+                told = ALL if what == "overall" else what
+                cells.append(((run.name, pair, told), run.metrics.get(f"difference.{what}.{memory}-{own[0]}")))
     numbers = numbers_from("difference of scores", [RUN, "memory", "ability"], cells, signed=True)
     if numbers:
         where = {"rows": "ability", **_side_by_side(numbers)}
@@ -131,16 +130,11 @@ def _where_it_fails(task: TaskRuns) -> Iterator[Chart | str]:
         if problem is not None:
             yield problem
     for name, (title, dim, drawing) in ANALYSES.items():
-        numbers = numbers_from("score", [RUN, "memory", dim], cells[name])
+        bins = sorted({key[-1] for key, _ in cells[name]}, key=_rank)
+        numbers = numbers_from("score", [RUN, "memory", dim], cells[name], orders={dim: bins})
         if numbers and len(numbers.values(dim)) > 1:
             where = {"bins": dim, "names": PLACES, **_side_by_side(numbers)}
-            yield from task.chart(name, title, _in_bins(numbers, dim), drawing, **where)
-
-
-def _in_bins(numbers: Numbers, dim: str) -> Numbers:
-    """Bins in the order of their analysis, also where the first run lacks some."""
-    at = numbers.dims.index(dim)
-    return numbers.where(dim, sorted(numbers.values(dim), key=_rank)) if at else numbers
+            yield from task.chart(name, title, numbers, drawing, **where)
 
 
 def _rank(bin: str) -> tuple[int, str]:
@@ -158,7 +152,7 @@ def _add_analyses(cells: Mapping[str, list[tuple[Key, Estimate]]], run: ReportRu
     rows: list[Row] = []
     problem = None
     try:
-        for record in read_records(run.folder):
+        for record in trimmed_records(run.folder):
             rows += rows_from([record], memories)
     except RunFolderError as error:
         problem = (

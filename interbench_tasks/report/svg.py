@@ -12,7 +12,7 @@ import io
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -39,7 +39,6 @@ _DEFAULTS = {
 _DRAWN = frozenset({"path", "use", "text"})
 _SETTINGS: Mapping[str, Any] = {
     "svg.fonttype": "none",
-    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "hatch.linewidth": 1.0,
@@ -58,15 +57,13 @@ def svg_from(figure: Figure, *, id: str, label: str) -> str:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         # The browser has the glyphs of other scripts; only the width of the text is a guess.
         warnings.filterwarnings("ignore", message=r"(?s)Glyph .* missing from", category=UserWarning)
-        for artist in figure.findobj():
-            artist.set_clip_on(False)
         figure.savefig(target, format="svg", transparent=True, metadata=_NO_METADATA)
     root = ElementTree.fromstring(target.getvalue())
     _cleaned(root, f"{id}-")
     width, height = root.attrib["viewBox"].split()[2:]
     root.attrib.update(width=width, height=height, id=id, role="img", **{"aria-label": label, "class": "ib-chart"})
     root.attrib.update({"font-family": FONT, "stroke-linecap": "butt", "stroke-linejoin": "round"})
-    return ElementTree.tostring(root, encoding="unicode")
+    return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
 
 
 def plain(text: str) -> str:
@@ -137,6 +134,8 @@ def _clean_attributes(element: ElementTree.Element, names: dict[str, str]) -> No
         element.set(name, _short_path(value) if name == "d" else _short(value))
     for name, value in _STYLE.findall(given.get("style", "")):
         shown = _short(value.strip(), 2 if name.endswith("opacity") else 1)
+        if name == "opacity" and element.tag == "text":  # the same for letters, and neighbours can share it
+            name = "fill-opacity"
         if name != "font-family" and _DEFAULTS.get(name) != value:
             element.set(name, _REFERENCE.sub(lambda found: f"url(#{names[found[1]]})", _colour(shown)))
 
@@ -153,7 +152,26 @@ def _short_path(data: str) -> str:
     """Tenths of a pixel are enough; markers keep hundredths, they are a few pixels wide."""
     digits = 2 if "C" in data else 1
     words = _NUMBER.sub(lambda found: f"{round(float(found[0]), digits):g}", data).split()
-    return re.sub(r" ?([MLCQz]) ?", r"\1", " ".join(words)).replace(" -", "-")
+    text = " ".join(_straight(words) if "C" not in words and "Q" not in words else words)
+    return re.sub(r" ?([MLHVCQz]) ?", r"\1", text).replace(" -", "-")
+
+
+def _straight(words: Sequence[str]) -> Iterator[str]:
+    """Lines along an axis with one number, not two."""
+    at: tuple[str, str] | None = None
+    given = iter(words)
+    for word in given:
+        if word == "z":
+            yield word
+            continue
+        x, y = next(given), next(given)
+        if word == "L" and at is not None and x == at[0]:
+            yield from ("V", y)
+        elif word == "L" and at is not None and y == at[1]:
+            yield from ("H", x)
+        else:
+            yield from (word, x, y)
+        at = (x, y)
 
 
 def _flatten(element: ElementTree.Element) -> None:
@@ -185,15 +203,17 @@ def _hoist(root: ElementTree.Element) -> None:
         else:
             groups.append(child)
     for position, group in enumerate(groups):
-        if group.get("_kind") is None:
+        kind = group.attrib.pop("_kind", None)
+        if kind is None:
             continue
-        if len(group) == 1:
-            groups[position] = group[0]
-            continue
-        del group.attrib["_kind"]
         for child in group:
-            for name in _own(group):
+            for name in group.attrib:
                 del child.attrib[name]
+        if kind == "path" and all(set(child.attrib) == {"d"} for child in group):
+            groups[position] = ElementTree.Element("path", {"d": "".join(c.attrib["d"] for c in group), **group.attrib})
+        elif len(group) == 1:
+            group[0].attrib.update(group.attrib)
+            groups[position] = group[0]
     root[:] = groups
 
 

@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,8 +18,8 @@ from interbench_tasks.report.outcomes import EpisodeFacts, Obj, facts_from
 
 BLOCK_BYTES = 400_000
 """Of JSON in a block, before it is compressed; a longer episode has a block of its own."""
-_LEFT_OUT = frozenset({"prompt", "usage", "run", "first_reply"})
-"""What a reader of a transcript does not need; it is all in episodes.jsonl."""
+_LEFT_OUT = frozenset({"prompt", "run", "first_reply"})
+"""Keys of a record or a verdict that a reader of a transcript does not need; it is all in episodes.jsonl."""
 _UNWRITABLE = re.compile("[\ud800-\udfff]")
 """Lone surrogates, which UTF-8 cannot hold."""
 
@@ -88,27 +88,66 @@ class Transcripts:
         ]
         return packed(_dumped({"outcomes": outcomes, "categories": categories, "rows": rows}))
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all blocks."""
+        return sum(map(len, self.blocks))
+
     def facts(self) -> list[dict[str, Any]]:
         """The facts of all episodes, each with the number of its run."""
         return [{"run": run, **asdict(facts)} for run, _, _, facts in self._facts]
 
 
-def without_prompts(value: Any) -> Any:  # noqa: ANN401 - JSON of any version
-    """The JSON of a record without what a reader does not need: prompts of judges, usage, replies that repeat.
+def without_prompts(obj: Obj) -> dict[str, Any]:
+    """The JSON of a record without what a reader does not need: prompts of judges and providers, usage, time stamps.
 
-    A judge's reply stays where it says more than the verdict's reason; a notetaker's where it is not the notes.
+    A judge's reply stays where it says more than the verdict's reason; a notetaker's where it is not the notes. What
+    a newer version adds stays.
     """
-    if isinstance(value, list):
-        return [without_prompts(part) for part in value]
-    if not isinstance(value, Mapping):
-        return value
-    kept = {key: without_prompts(part) for key, part in value.items() if key not in _LEFT_OUT}
-    reply, notes = kept.get("reply"), kept.get("notes")
-    if isinstance(reply, dict) and isinstance(notes, Mapping) and reply.get("text") == notes.get("text"):
-        reply["text"] = ""
-    if isinstance(reply, dict) and "judge" in kept and kept.get("status") == "scored":
-        del kept["reply"]
+    kept = {key: value for key, value in obj.items() if key not in _LEFT_OUT}
+    kept["turns"] = [_turn(turn) if isinstance(turn, Mapping) else turn for turn in obj.get("turns") or ()]
+    if kept.get("ends"):
+        kept["ends"] = [_holder(end) if isinstance(end, Mapping) else end for end in kept["ends"]]
     return kept
+
+
+def _turn(turn: Obj) -> dict[str, Any]:
+    kept = _holder(turn)
+    if isinstance(turn.get("reply"), Mapping):
+        kept["reply"] = _reply(turn["reply"])
+    notes = turn.get("notes")
+    if isinstance(notes, Mapping) and "reply" in kept and kept["reply"].get("text") == notes.get("text"):
+        kept["reply"]["text"] = ""
+    for key in ("verdicts", "reasoning_verdicts"):
+        if key in turn:
+            kept[key] = [_verdict(one) if isinstance(one, Mapping) else one for one in turn[key]]
+    return kept
+
+
+def _holder(holder: Obj) -> dict[str, Any]:
+    """A turn or a branch's end, its feedback made smaller."""
+    kept = dict(holder)
+    feedback = kept.get("feedback")
+    if isinstance(feedback, Mapping):
+        own = {key: value for key, value in feedback.items() if key not in ("prompt", "reply")}
+        reply, draft = feedback.get("reply"), feedback.get("draft")
+        if isinstance(reply, Mapping) and (reply.get("status") != "ok" or reply.get("error")):
+            own["reply"] = _reply(reply)
+        if isinstance(draft, Mapping):
+            own["draft"] = {key: value for key, value in draft.items() if key in ("text", "leak")}
+        kept["feedback"] = own
+    return kept
+
+
+def _verdict(verdict: Obj) -> dict[str, Any]:
+    kept = {key: value for key, value in verdict.items() if key not in _LEFT_OUT and key != "reply"}
+    if verdict.get("status") != "scored" and isinstance(verdict.get("reply"), Mapping):
+        kept["reply"] = _reply(verdict["reply"])
+    return kept
+
+
+def _reply(reply: Obj) -> dict[str, Any]:
+    return {key: value for key, value in reply.items() if key != "usage"}
 
 
 def packed(text: str) -> str:
@@ -126,12 +165,10 @@ def _dumped(value: object) -> str:
     return text if text.isascii() else _UNWRITABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _digests(value: object) -> list[str]:
-    """Digests of all pictures of an episode, in order."""
-    if isinstance(value, list):
-        return [digest for part in value for digest in _digests(part)]
-    if not isinstance(value, dict):
-        return []
-    if isinstance(value.get("digest"), str) and "width" in value:
-        return [value["digest"]]
-    return [digest for part in value.values() if isinstance(part, dict | list) for digest in _digests(part)]
+def _digests(obj: Obj) -> Iterator[str]:
+    """Digests of all pictures of an episode's messages, in order."""
+    for turn in obj.get("turns") or ():
+        user = turn.get("user") if isinstance(turn, Mapping) else None
+        for part in (user.get("content") or ()) if isinstance(user, Mapping) else ():
+            if isinstance(part, Mapping) and isinstance(part.get("digest"), str):
+                yield part["digest"]

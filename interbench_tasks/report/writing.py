@@ -53,7 +53,12 @@ def report_text(paths: Sequence[Path], offers: Offers, format: Format = "html") 
     transcripts = Transcripts()
     report = report_from(paths, offers, transcripts.add)
     transcripts.close()
-    thumbnails = thumbnails_from([run.folder for run in report.runs], transcripts.pictures, len(transcripts))
+    thumbnails = thumbnails_from(
+        [run.folder for run in report.runs],
+        transcripts.pictures,
+        n_episodes=len(transcripts),
+        n_bytes=transcripts.n_bytes,
+    )
     return page_from(report, transcripts, thumbnails), report
 
 

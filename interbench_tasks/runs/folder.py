@@ -7,14 +7,14 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from interbench_tasks.errors import RunFolderError
 from interbench_tasks.file_names import safe_file_name
-from interbench_tasks.record_json import line_from_record, record_from_line
+from interbench_tasks.record_json import line_from_record, record_from_json, record_from_line
 from interbench_tasks.records import EpisodeRecord
 
 EPISODES = "episodes.jsonl"
@@ -149,16 +149,20 @@ def merge_ranks(path: Path) -> None:
         raise _folder_error(path, error) from error
 
 
-def read_records(path: Path) -> Iterator[EpisodeRecord]:
+def read_records(
+    path: Path, trimmed: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None
+) -> Iterator[EpisodeRecord]:
     """The records of a run folder, in the file's order.
 
+    Args: trimmed = leaves out of an episode's JSON what is not asked for; checking and making it takes most of the
+        time. Default: nothing.
     Raises: RunFolderError naming the file and line that cannot be read.
     """
     files = [path / EPISODES] if (path / EPISODES).exists() else sorted(path.glob("episodes-rank*.jsonl"))
     if not files:
         raise RunFolderError(f"{path}: holds no {EPISODES}; is this the folder of one run and task?")
     for file in files:
-        yield from _records_in(file)
+        yield from _records_in(file, trimmed)
 
 
 _KEY = re.compile(r'"doc_id":(-?\d+),"repeat":(\d+)')
@@ -180,13 +184,15 @@ def _outdated_in(file: Path) -> set[int]:
     return outdated
 
 
-def _records_in(file: Path) -> Iterator[EpisodeRecord]:
+def _records_in(
+    file: Path, trimmed: Callable[[dict[str, Any]], Mapping[str, Any]] | None = None
+) -> Iterator[EpisodeRecord]:
     outdated = _outdated_in(file)
     with file.open(encoding="utf-8", errors="surrogatepass") as lines:
         for number, line in enumerate(lines, 1):
             if line.strip() and number not in outdated:
                 try:
-                    yield record_from_line(line)
+                    yield record_from_line(line) if trimmed is None else record_from_json(trimmed(json.loads(line)))
                 except (RunFolderError, ValueError) as error:
                     raise RunFolderError(f"{file}, line {number}: {error}") from error
 

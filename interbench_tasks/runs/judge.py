@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import pluggy
 from pydantic import BaseModel
 
+from interbench_tasks import settings
 from interbench_tasks.config import TaskOptions, task_options_from
 from interbench_tasks.conversations import reader_from
 from interbench_tasks.engine import BatchedModel
@@ -25,7 +26,7 @@ from interbench_tasks.generation import generation_settings_from
 from interbench_tasks.judging_rubrics import rubrics
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.records import EpisodeRecord
-from interbench_tasks.rows import DataSet, load_rows
+from interbench_tasks.rows import USER_DATA, DataSet, load_rows
 from interbench_tasks.runs.folder import EPISODES, MANIFEST, read_json, read_records
 from interbench_tasks.runs.plan import Key, RunPlan
 from interbench_tasks.runs.play import PlayedRun, play_run
@@ -92,15 +93,16 @@ def judge_run(source: Path, wanted: Wanted, *, manager: pluggy.PluginManager, of
             models["receiver"]["name"], models["receiver"]["fingerprint"], replies_from_records(records, "receiver")
         )
         generation, n_total = manifest["generation"]["receiver"], int(manifest["data"]["n_episodes"])
+        file = str(manifest["data"]["source"])
     except (KeyError, TypeError, ValueError) as error:
         raise RunFolderError(f"{source / MANIFEST}: lacks {error}; was it written by another version?") from error
     taken = {"notetaker": _notetaker(models, records)} if "notetaker" in models else {}
-    task = _task_from(wanted.task or named, wanted, offers, stored=taken)
+    task = _task_from(wanted.task or named, wanted, offers, stored=taken, played_with=file)
     _refuse_another_task(task, manifest, source)
-    settings = generation_settings_from({**generation.pop("options", {}), **generation})
+    asked_with = generation_settings_from({**generation.pop("options", {}), **generation})
     digest = hashlib.sha256(b"".join(part.read_bytes() for part in _episode_files(source))).hexdigest()
     return _judged(
-        replace(task, options=replace(task.options, receiver_settings=settings)),
+        replace(task, options=replace(task.options, receiver_settings=asked_with)),
         wanted,
         receiver=receiver,
         episodes=_same_rows(records, task, source),
@@ -153,8 +155,18 @@ class _Task:
     offers: Offers
 
 
-def _task_from(words: str, wanted: Wanted, offers: Offers, *, stored: Mapping[str, StoredReplies]) -> _Task:
-    """The task with the judges that are wanted. Args: stored = role -> what repeats what it said."""
+def _task_from(
+    words: str,
+    wanted: Wanted,
+    offers: Offers,
+    *,
+    stored: Mapping[str, StoredReplies],
+    played_with: str | None = None,
+) -> _Task:
+    """The task with the judges that are wanted.
+
+    Args: stored = role -> what repeats what it said; played_with = the data that the run's manifest names.
+    """
     tasks = own_tasks()
     path = Path(words) if Path(words).suffix in (".yaml", ".yml") else tasks.get(words)
     if path is None:
@@ -176,8 +188,27 @@ def _task_from(words: str, wanted: Wanted, offers: Offers, *, stored: Mapping[st
     options = task_options_from(config, where=str(path), offers=known, given=given)
     if not options.roles.get("judge"):
         raise InterbenchError(f"{words}: its rubric is null, so nobody judges; name one with --rubric")
-    data = data_of(config, path) if wanted.data is None else _data_in(wanted.data, config)
+    file = wanted.data or _users_file(config, words, played_with)
+    data = data_of(config, path) if file is None else _data_in(file, config)
     return _Task(name=config["task"], options=options, data=data, offers=known)
+
+
+def _users_file(config: Mapping[str, Any], task: str, played_with: str | None) -> Path | None:
+    """Of a task that reads a file of the user's, the one that the run was played with; None: as the YAML says.
+
+    Raises: DataError where it is gone, and no other one is named.
+    """
+    if config.get("dataset_path") != USER_DATA or played_with is None:
+        return None
+    file = Path(played_with).expanduser()
+    if file.exists():
+        return file
+    if settings.local_data() is not None:  # its rows are held against the run's
+        return None
+    raise DataError(
+        f"{task}: the run was played with {played_with}, and there is no such file or folder now (seen from here); "
+        "name it with --data FILE"
+    )
 
 
 def _data_in(file: Path, config: Mapping[str, Any]) -> DataSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,13 @@ from interbench_tasks.metrics.critique_panel import (
 )
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.judge_habits import judge_strictness, strategy_bias
-from interbench_tasks.metrics.panel_rankings import PanelRanking, leave_one_judge_out, leave_own_family_out
+from interbench_tasks.metrics.panel_rankings import (
+    Make,
+    Panel,
+    PanelRanking,
+    leave_one_judge_out,
+    leave_own_family_out,
+)
 from interbench_tasks.runs.comparable import by_key, names_of
 from interbench_tasks.runs.score import ScoredRun
 
@@ -45,7 +51,7 @@ class PanelReport:
     agreement: Mapping[str, Mapping[str, Estimate]]
     """Field of a vote -> coefficient -> value, over the replies of all runs."""
     by_run: Mapping[str, Estimate]
-    """Run -> Fleiss' kappa of its detections; without those where it is undefined."""
+    """Run -> how far its judges agree, by `by_run_is`; without those where it is undefined."""
     strictness: Mapping[str, Mapping[str, Estimate]]
     """Field -> judge -> by how much it scores lower than the others."""
     bias: Mapping[str, Estimate]
@@ -53,6 +59,12 @@ class PanelReport:
     without: Mapping[str, tuple[PanelRanking, ...]]
     """Metric -> the rankings without each judge, and without the judges of a model's own family."""
     notes: tuple[str, ...]
+    by_run_is: str = "fleiss_kappa.detected"
+    """Coefficient and field of `by_run`."""
+    means: Mapping[str, Estimate] = field(default_factory=dict)
+    """Judge -> the mean of its scores, over the replies that it scored; empty where votes are no scores."""
+    deviations: Mapping[str, float] = field(default_factory=dict)
+    """Judge -> the standard deviation of these scores (n - 1); without those of less than two."""
 
 
 def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
@@ -66,7 +78,7 @@ def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
     common = sorted(set.intersection(*(set(own) for own in rows)))
     if not common:
         raise InterbenchError("no item on which judges were to vote is in all of these runs")
-    judges = _judges_of(runs, [next(filter(None, (panel.votes(own[key]) for key in common)), {}) for own in rows])
+    judges = judges_of(runs, [next(filter(None, (panel.votes(own[key]) for key in common)), {}) for own in rows])
     votes = _votes(panel, rows, common, judges)
     # A reply that says nothing challenged nothing: nobody was asked, so it says nothing of the judges.
     silent = np.array([[panel.said_nothing(own[key]) for key in common] for own in rows])
@@ -76,12 +88,12 @@ def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
     return PanelReport(
         judges=judges,
         n_common=len(common),
-        agreement={field.name: _agreement(votes, place, field, judges, clusters) for place, field in enumerate(FIELDS)},
+        agreement={one.name: _agreement(votes, place, one, judges, clusters) for place, one in enumerate(FIELDS)},
         by_run=dict(_kappas(votes, names, judges, clusters)),
         strictness={
-            field.name: _strictness(votes, place, judges, clusters)
-            for place, field in enumerate(FIELDS)
-            if field.ordinal or field.name == "detected"
+            one.name: _strictness(votes, place, judges, clusters)
+            for place, one in enumerate(FIELDS)
+            if one.ordinal or one.name == "detected"
         },
         bias=dict(_biases(votes, judges, clusters)),
         without={name: _without(ranked, judges, names, runs, name, panel) for name in panel.metrics},
@@ -96,7 +108,11 @@ def _panel_of(runs: Sequence[ScoredRun]) -> CritiquePanel:
     return panel
 
 
-def _judges_of(runs: Sequence[ScoredRun], first: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def judges_of(runs: Sequence[ScoredRun], first: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The judges of all runs. Args: first = per run, the votes on some reply, by judge; empty where it has none.
+
+    Raises: InterbenchError where a run has no verdict, the runs have different judges, or there is one judge only.
+    """
     judges = tuple(first[0])
     if not all(first):
         raise InterbenchError("one of these runs has no verdict at all, so there is nothing to say of its judges")
@@ -131,25 +147,25 @@ def _cluster(summary: Mapping[str, Any], item: str) -> str:
 
 def _labels(votes: NDArray[np.float64], place: int, judges: Sequence[str], clusters: Sequence[str]) -> Labels:
     """One field of all replies, [judges, runs, items, fields] -> items by judges; an item's replies share a cluster."""
-    field = FIELDS[place]
+    one = FIELDS[place]
     values = votes[..., place]
-    if field.needs_detection:
+    if one.needs_detection:
         values = np.where(votes[..., DETECTED] == 1, values, np.nan)
     codes = np.full(values.shape, MISSING, dtype=np.int64)
-    for code, label in enumerate(field.labels):
+    for code, label in enumerate(one.labels):
         codes[values == label] = code
     return Labels(
         codes=codes.reshape(len(judges), -1).T,
-        categories=tuple(field.labels),
+        categories=tuple(one.labels),
         judges=tuple(judges),
         clusters=tuple(clusters) * votes.shape[1],
     )
 
 
 def _agreement(
-    votes: NDArray[np.float64], place: int, field: VoteField, judges: Sequence[str], clusters: Sequence[str]
+    votes: NDArray[np.float64], place: int, one: VoteField, judges: Sequence[str], clusters: Sequence[str]
 ) -> dict[str, Estimate]:
-    return agreement_of(_labels(votes, place, judges, clusters), ordinal=field.ordinal)
+    return agreement_of(_labels(votes, place, judges, clusters), ordinal=one.ordinal)
 
 
 def _kappas(
@@ -193,6 +209,21 @@ def _without(
     panel: CritiquePanel,
 ) -> tuple[PanelRanking, ...]:
     made, of_means = panel.metrics[metric]
+    return smaller_panels(votes, judges, names, runs, made, of_means)
+
+
+def smaller_panels(
+    votes: NDArray[np.float64],
+    judges: Sequence[str],
+    names: Sequence[str],
+    runs: Sequence[ScoredRun],
+    made: Panel,
+    of_means: Make | None = None,
+) -> tuple[PanelRanking, ...]:
+    """The rankings without each judge, and without the judges of a model's own family.
+
+    Args: votes = [judges, runs, items, ...]; made, of_means = what a panel makes of them, as in `panel_rankings`.
+    """
     found = leave_one_judge_out(votes, judges, names, made, of_means)
     models = runs[0].manifest["models"]
     families = {judge: family_of(models.get(f"judge@{judge}", {"name": judge})["name"]) for judge in judges}

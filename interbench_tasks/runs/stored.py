@@ -41,6 +41,8 @@ class StoredReply:
 class StoredReplies:
     """Answers for a role with what was said before. A question that was never asked is a failed call, never a guess.
 
+    A clarification that was never given is `skipped`: it is no failure, the other judges saw no reason for it.
+
     Args: name, fingerprint = of the model that said it; replies = by place, in the order in which they were given.
     """
 
@@ -63,7 +65,9 @@ class StoredReplies:
         # The turns of a replayed conversation are told apart by their order.
         if call.round < len(there) and there[call.round] in fitting and there[call.round].asked is not None:
             return there[call.round].reply
-        return Reply(text="", status="error", error=_why(place, call.round, there, fitting), usage=Usage())
+        never = place.branch == CLARIFICATION and not there  # only these judges say that the model asks back
+        why = _why(place, call.round, there, fitting)
+        return Reply(text="", status="skipped" if never else "error", error=why, usage=Usage())
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -40,7 +40,9 @@
       const status = await response.json();
       const counts = byId("counts");
       if (counts) counts.querySelector("strong").textContent = status.waiting;
-      if (byId("idle") && status.for_you > 0) location.href = "/next";
+      const idle = byId("idle");
+      if (idle && status.for_you > 0) location.href = "/next";
+      else if (idle && idle.dataset.shown !== `${status.waiting} ${status.runs}`) location.reload();
     }
     setTimeout(look, LOOK_EVERY_MS);
   }

@@ -63,7 +63,7 @@
 
   function select(name, label, entries) {
     if (entries.length < 2) return null;
-    const input = h("select", { on: { change: filter } }, h("option", { value: "" }, "all"),
+    const input = h("select", { name, on: { change: filter } }, h("option", { value: "" }, "all"),
       entries.map(([value, text, n]) => h("option", { value }, n === undefined ? text : `${text} (${n})`)));
     controls[name] = input;
     return h("label", {}, label, input);
@@ -234,7 +234,7 @@
     leak_dropped: "dropped: the feedback leaked, also when written again", reply_failed: "the reply failed",
     feedback_failed: "the feedback failed", judge_failed: "no verdict: a judge failed", notes_failed: "the notetaker failed",
     context_overflow: "the conversation does not fit the model" };
-  const STOPS = { right: "right at once", invalid: "wrong, and no provider solved it", played: "played",
+  const STOPS = { right: "right at once", invalid: "wrong, and no provider solved it",
     provider_wrong: "wrong, and the provider did not solve it", flip_played: "right, and tried with feedback (flip sample)",
     flip_drawn: "right, and drawn for the flip sample" };
   const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
@@ -254,14 +254,13 @@
     }
     const last = new Map();
     const known = new Set(own.map((turn) => turn.index));
-    const context = { episode, notes, children, last, ends: list(episode.ends) };
+    const context = { episode, notes, children, last, solved, ends: list(episode.ends) };
     const roots = own.filter((turn) => turn.parent === null || turn.parent === undefined || !known.has(turn.parent));
     const told = new Set();
     context.told = told;
     return [
       head(episode, row),
-      solved.length ? folded(`What ${solved.length > 1 ? "the providers" : "the provider"} answered (${solved.length})`, "branch",
-        solved.map((turn) => [h("h5", {}, turn.branch || "provider"), said(turn, context)])) : null,
+      roots.length ? null : providers(context),
       roots.map((turn, place) => place === 0 || !turn.branch ? chain(turn, context)
         : folded(`Branch ${turn.branch}: a conversation of its own`, "branch", chain(turn, context))),
       answers.length ? asked(answers, questions, context) : null,
@@ -283,17 +282,26 @@
         episode.target ? fact("target", episode.target) : null,
         options.length ? fact("options", options.map(([letter, text]) => h("div", {}, `${letter}. ${text}`,
           letter === episode.target ? [" ", tag("✓ target", "good")] : null))) : null,
-        fact("ended", STOPS[episode.stop_reason] || episode.stop_reason || episode.status || "?"),
+        episode.stop_reason !== "played" ? fact("ended", STOPS[episode.stop_reason] || episode.stop_reason || episode.status || "?") : null,
         fact("models", Object.entries(obj(episode.models)).map(([role, name]) => h("div", {}, `${role}: ${name}`)))),
       episode.error ? h("p", { class: "notice" }, `${episode.status || "error"}: ${episode.error}`) : null,
       episode.system ? folded("System message", "", h("p", { class: "said" }, episode.system)) : null,
     ];
   }
 
+  function providers(context) {
+    const own = context.solved;
+    context.solved = [];
+    if (!own.length) return null;
+    const n = own.filter((turn) => turn.judgement && turn.judgement.correct).length;
+    return folded(`What ${own.length > 1 ? "the providers" : "the provider"} answered (${n} of ${own.length} right)`, "branch",
+      own.map((turn) => [h("h5", {}, turn.branch || "provider"), said(turn, context)]));
+  }
   function chain(turn, context) {
     const parts = [];
     for (let at = turn; at; ) {
       parts.push(said(at, context), taken(at, context));
+      if (at === turn) { context.asked = context.asked || JSON.stringify(obj(at.user).content); parts.push(providers(context)); }
       const next = context.children.get(at.index) || [];
       const same = next.find((one) => (one.branch || "") === (at.branch || ""));
       for (const one of next) {
@@ -339,10 +347,11 @@
     const content = list(obj(turn.user).content), feedback = turn.feedback;
     const texts = content.filter((part) => typeof part === "string");
     const who = feedback ? `Feedback (${feedback.kind}) by ${feedback.author}` : turn.role === "provider" ? "Question to the provider" : "User";
-    const repeated = known !== undefined && texts.length === 1 && texts[0].trim() === String(known).trim();
+    const repeated = turn.role === "provider" ? JSON.stringify(content) === context.asked
+      : known !== undefined && texts.length === 1 && content.length === 1 && texts[0].trim() === String(known).trim();
     const leak = feedback && obj(feedback.leak).found;
     return [
-      repeated && texts.length === content.length ? null : h("div", { class: `message ${feedback ? "feedback" : ""}` },
+      repeated ? null : h("div", { class: `message ${feedback ? "feedback" : ""}` },
         h("div", { class: "who" }, who, leak ? tag(`answer leaked: ${String(leak).replace("_", " ")}`, "warn") : null,
           feedback && feedback.source ? h("span", {}, `written for ${feedback.source}`) : null,
           turn.round ? h("span", {}, `round ${turn.round}`) : null),
@@ -365,9 +374,9 @@
   }
   function seen(value) {
     if (!value || (!value.cut_turns && !value.notes_chars)) return null;
-    const what = [value.cut_turns && `${value.cut_turns} earlier turns were not shown to the model`,
-      value.cut_pictures && `with ${value.cut_pictures} pictures`,
-      value.notes_chars && `${value.notes_chars} characters of notes were${value.notes_cut ? ", cut to their limit" : ""}`].filter(Boolean);
+    const what = [value.cut_turns && `${value.cut_turns} earlier turns were not shown`,
+      value.cut_pictures && `nor their ${value.cut_pictures} pictures`,
+      value.notes_chars && `it was shown ${value.notes_chars} characters of notes${value.notes_cut ? ", cut to their limit" : ""}`].filter(Boolean);
     return h("p", { class: "read quiet" }, what.join("; "));
   }
   const THINK = /^\s*<think(?:ing)?>([\s\S]*?)<\/think(?:ing)?>\s*/i;
@@ -385,7 +394,7 @@
   function verdicts(all, panel, title) {
     if (!all.length && !panel) return null;
     const what = (v) => [v.status !== "scored" ? `${v.status}` : null, v.score != null ? `score ${v.score}` : null, v.label,
-      Object.entries(obj(v.fields)).map(([key, value]) => `${key}: ${value}`).join("\n")].filter(Boolean).join("\n");
+      Object.entries(obj(v.fields)).map(([key, value]) => `${key}: ${value === "" ? "-" : value}`).join(", ")].filter(Boolean).join(", ");
     const line = (v, cls) => h("tr", { class: cls }, h("th", { scope: "row" }, v.judge), h("td", {}, what(v) || "-"),
       h("td", {}, v.reason || "", v.reply && v.reply.error ? ` ${v.reply.error}` : "",
         v.reply && v.reply.text ? folded("its reply", "", h("span", { class: "said" }, v.reply.text)) : null));
@@ -415,13 +424,14 @@
     return out;
   }
   function difference(a, b) {
+    const same = (x, y) => x.replace(/,$/, "") === y.replace(/,$/, "");
     const n = a.length, m = b.length, best = Array.from({ length: n + 1 }, () => new Uint16Array(m + 1)), out = [];
     for (let i = n - 1; i >= 0; i--) for (let j = m - 1; j >= 0; j--)
-      best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+      best[i][j] = same(a[i], b[j]) ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     let i = 0, j = 0;
     while (i < n || j < m) {
-      if (i < n && j < m && a[i] === b[j]) { out.push(["span", a[i]]); i++; j++; }
-      else if (j < m && (i === n || best[i][j + 1] >= best[i + 1][j])) out.push(["ins", b[j++]]);
+      if (i < n && j < m && same(a[i], b[j])) { out.push(["span", b[j]]); i++; j++; }
+      else if (j < m && (i === n || best[i][j + 1] > best[i + 1][j])) out.push(["ins", b[j++]]);
       else out.push(["del", a[i++]]);
     }
     return out;

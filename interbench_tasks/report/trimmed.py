@@ -1,0 +1,45 @@
+"""Records of conversations without what no chart looks at: reading them whole takes most of a report's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from interbench_tasks.records import EpisodeRecord
+from interbench_tasks.runs.folder import read_records
+
+NOT_OF_TURNS = frozenset({"notes", "feedback", "reasoning_verdicts", "reasoning_verdict"})
+NOT_OF_VERDICTS = frozenset({"prompt", "reply", "first_reply", "reason"})
+
+
+def trimmed_records(folder: Path) -> Iterator[EpisodeRecord]:
+    """The receiver's turns with their verdicts; without prompts and replies of judges, and without notes.
+
+    Raises: RunFolderError as `read_records` does.
+    """
+    return read_records(folder, _trimmed)
+
+
+def _trimmed(obj: dict[str, Any]) -> Mapping[str, Any]:
+    """An episode's JSON; what has another shape than expected stays as it is, for the reader to complain about."""
+    turns = obj.get("turns")
+    if not isinstance(turns, list):
+        return obj
+    kept = [_turn(turn) for turn in turns if not (isinstance(turn, dict) and turn.get("role") == "notetaker")]
+    return {**{key: value for key, value in obj.items() if key != "run"}, "turns": kept}
+
+
+def _turn(turn: Any) -> Any:  # noqa: ANN401 - JSON
+    if not isinstance(turn, dict):
+        return turn
+    kept = {key: value for key, value in turn.items() if key not in NOT_OF_TURNS}
+    if isinstance(kept.get("verdict"), dict):
+        kept["verdict"] = _verdict(kept["verdict"])
+    if isinstance(kept.get("verdicts"), list):
+        kept["verdicts"] = [_verdict(one) for one in kept["verdicts"]]
+    return kept
+
+
+def _verdict(verdict: Any) -> Any:  # noqa: ANN401 - JSON
+    return {k: v for k, v in verdict.items() if k not in NOT_OF_VERDICTS} if isinstance(verdict, dict) else verdict

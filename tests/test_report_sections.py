@@ -1,0 +1,490 @@
+"""The report's sections on the three benchmarks and on judges: which charts there are, and what they say."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interbench_tasks.critique_votes import Vote
+from interbench_tasks.metrics.agreement import agreement_of, labels_from
+from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.offers import interbench_report_sections
+from interbench_tasks.plugin_manager import offers_from
+from interbench_tasks.report.judge_labels import fields_of_conversations, fields_of_critiques, joined
+from interbench_tasks.report.section_parts import MOST_RUNS
+from interbench_tasks.report.sections_agreement import agreement_section
+from interbench_tasks.report.sections_interfeedback import interfeedback_section
+from interbench_tasks.report.sections_mmpcbench import mmpcbench_section
+from interbench_tasks.report.sections_mmrc import mmrc_section
+from interbench_tasks.report.trimmed import trimmed_records
+from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
+from interbench_tasks.runs.folder import read_records
+from interbench_tasks.runs.panels import panel_report
+from tests.chart_runs import (
+    NOWHERE,
+    charts_of,
+    conversation_run,
+    critique_run,
+    feedback_run,
+    svg_of,
+    talk,
+    texts_of,
+)
+from tests.critiques import NO, YES, any_vote
+from tests.feedback_records import ALL_ARMS
+from tests.test_panels import critiques as scored_critiques
+
+
+def cell(chart: Chart, *key: str) -> tuple[str, ...]:
+    """A row of a chart's table without its key: value, interval, n, unscored, perhaps bounds."""
+    (found,) = (row for row in chart.table.rows if row[: len(key)] == key)
+    return found[len(key) :]
+
+
+def shown(estimate: Estimate, *, digits: int = 1) -> str:
+    return f"{estimate.value * (100 if estimate.points is None else 1):.{digits}f}"
+
+
+# --- every section ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def all_runs(tmp_path_factory) -> list[ReportRun]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [
+        feedback_run("m", arms=ALL_ARMS, rounds=3, flips=4, task="loops"),
+        conversation_run(folder, "m2", judges=("a", "b"), task="talks"),
+        critique_run("m3", task="flaws", more_styles=("formal",)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def all_sections(all_runs) -> list[Section]:
+    return [section(all_runs) for section in interbench_report_sections().values()]
+
+
+def test_each_section_says_nothing_of_runs_that_are_not_its_own(all_runs):
+    sections = interbench_report_sections()
+    assert list(sections) == ["interfeedback", "mmrc", "mmpcbench", "judges"]
+    assert all(section([]) is None for section in sections.values())
+    feedback, talks, flaws = all_runs
+    assert sections["interfeedback"]([talks, flaws]) is None
+    assert sections["mmrc"]([feedback, flaws]) is None
+    assert sections["mmpcbench"]([feedback, talks]) is None
+    assert sections["judges"]([feedback]) is None
+
+
+def test_every_chart_has_a_title_an_alternative_and_a_table_and_ids_are_unique_in_the_page(all_sections):
+    charts = [part for section in all_sections for part in section.parts if isinstance(part, Chart)]
+    assert len(charts) > 25
+    ids = [element.get("id") for chart in charts for element in svg_of(chart).iter() if element.get("id")]
+    assert len(set(ids)) == len(ids)
+    for chart in charts:
+        assert chart.alt
+        assert svg_of(chart).get("aria-label") == f"{chart.title}. {chart.alt}"
+        assert len(chart.svg) < 40_000
+        assert {"95% interval", "n", "unscored"} <= set(chart.table.columns)
+        assert all(len(row) == len(chart.table.columns) for row in chart.table.rows)
+        assert all(row[0] for row in chart.table.rows)
+
+
+def test_the_same_runs_give_the_same_sections(all_runs, all_sections):
+    assert [section(all_runs) for section in interbench_report_sections().values()] == all_sections
+
+
+def test_nothing_is_drawn_before_a_report_is_made():
+    code = "import sys, interbench_tasks.offers as o; o.interbench_report_sections(); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"matplotlib", "interbench_tasks.report.drawing"} & set(found.stdout.split())
+
+
+def test_a_run_whose_manifest_is_damaged_harms_nobody(all_runs, all_sections):
+    damaged = [replace(run, manifest={}, name=f"{run.name} damaged") for run in all_runs]
+    for section, whole in zip(interbench_report_sections().values(), all_sections, strict=True):
+        both = section([*all_runs, *damaged])
+        assert both is not None
+        assert len(both.parts) == len(whole.parts)
+
+
+def test_a_plugins_section_is_made_as_contributing_shows(pm, all_runs):
+    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n# interbench_calls.py\n(.*?)```", text, re.DOTALL)[1]
+    plugin = types.ModuleType("interbench_calls")
+    exec(code, plugin.__dict__)
+    pm.register(plugin, name="calls")
+    section = offers_from(pm).report_sections["calls"](all_runs)
+    (table,) = section.parts
+    calls = sum(used["calls"] for row in all_runs[0].summaries for used in row["usage"].values())
+    assert table.rows[0] == ("m", str(calls))
+    assert calls > 24
+    assert offers_from(pm).report_sections["calls"]([]) is None
+
+
+# --- feedback loops ---------------------------------------------------------------------------------------------------
+
+
+def test_arms_and_controls_are_charted_with_their_own_numbers():
+    run = feedback_run(arms=ALL_ARMS, flips=4)
+    charts = charts_of(interfeedback_section([run]))
+    arms = charts["Corrected after feedback, by arm and control"]
+    for arm in ALL_ARMS:
+        estimate = run.metrics[f"correction_rate.{arm}"]
+        value, _, n, unscored = cell(arms, "m", arm)
+        assert (value, n, unscored) == (shown(estimate), str(estimate.n), "0")
+    assert cell(arms, "m", "ruling out options")[0] == "33.3"
+    flips = charts["Right answers given up after one round"]
+    assert cell(flips, "m", "detail")[0] == shown(run.metrics["flip_rate.detail"])
+    effects = charts["How the arms differ on the same questions"]
+    assert effects.table.columns[2] == "difference of correction rates (percentage points)"
+    net = run.metrics["net_content_effect"]
+    assert cell(effects, "m", "detail minus mismatched")[0] == f"{net.value * 100:+.1f}"
+    assert [row[1] for row in effects.table.rows].count("detail minus mismatched") == 1
+
+
+def test_one_round_has_no_chart_by_round_and_three_have_one():
+    assert not [title for title in charts_of(interfeedback_section([feedback_run()])) if "round," in title]
+    run = feedback_run(rounds=3, n=60)
+    charts = charts_of(interfeedback_section([run]))
+    rounds = charts["Corrected in each round"]
+    rates = [float(cell(rounds, "m", "detail", f"round {number}")[0]) for number in (1, 2, 3)]
+    assert sum(rates) == pytest.approx(run.metrics["correction_rate.detail"].value * 100, abs=0.2)
+    assert [row[1:3] for row in rounds.table.rows[:3]] == [("detail", f"round {number}") for number in (1, 2, 3)]
+    assert "detail: corrected in each round, by category" in charts
+
+
+def test_rounds_are_found_under_both_spellings_of_their_names():
+    run = feedback_run(rounds=2)
+    renamed = {name.replace(".round", ".round_"): estimate for name, estimate in run.metrics.items()}
+    one, other = (
+        charts_of(interfeedback_section([each]))["Corrected in each round"]
+        for each in (run, replace(run, metrics=renamed))
+    )
+    assert one == other
+
+
+def test_what_was_corrected_so_far_and_the_round_of_each_solution_are_shown_where_a_run_tells_them():
+    run = feedback_run(rounds=2)
+    more = {
+        "correction_rate.detail.within1": run.metrics["correction_rate.detail.round1"],
+        "correction_rate.detail.within2": run.metrics["correction_rate.detail"],
+        **{
+            f"n_solved.detail.{end}": Estimate(value=n, n=18, count=n, method="count")
+            for end, n in (("round1", 4), ("round2", 3), ("never", 11))
+        },
+    }
+    section = interfeedback_section([replace(run, metrics={**run.metrics, **more})])
+    (table,) = (part for part in section.parts if isinstance(part, ReportTable))
+    assert table.columns == ("run", "arm", "round1", "round2", "never")
+    assert table.rows == (("m", "detail", "4", "3", "11"),)
+    so_far = charts_of(section)["Corrected by the end of each round"]
+    assert cell(so_far, "m", "detail", "round 2")[0] == shown(run.metrics["correction_rate.detail"])
+    assert not [part for part in interfeedback_section([run]).parts if isinstance(part, ReportTable)]
+
+
+def test_categories_have_their_own_numbers_and_one_category_has_no_chart():
+    run = feedback_run(categories=("count", "route"))
+    chart = charts_of(interfeedback_section([run]))["Corrected, by category and arm"]
+    estimate = run.categories["route"]["correction_rate.simple"]
+    assert cell(chart, "m", "route", "simple")[:1] == (shown(estimate),)
+    titles = charts_of(interfeedback_section([feedback_run(categories=("count",))]))
+    assert not [title for title in titles if "category" in title]
+
+
+def test_an_undefined_rate_is_absent_from_table_and_drawing_and_is_no_0():
+    run = feedback_run(n=8)
+    without = {name: e for name, e in run.metrics.items() if name != "correction_rate.simple"}
+    chart = charts_of(interfeedback_section([replace(run, metrics=without)]))[
+        "Corrected after feedback, by arm and control"
+    ]
+    assert [row[1] for row in chart.table.rows] == ["detail", "ruling out options"] or [
+        row[1] for row in chart.table.rows
+    ] == ["detail"]
+    assert "simple" not in texts_of(chart)
+
+
+def test_several_providers_stand_side_by_side():
+    run = feedback_run(providers=("p", "q"))
+    chart = charts_of(interfeedback_section([run]))["Corrected after feedback, by arm and control"]
+    for label in ("p", "q"):
+        assert cell(chart, f"m · {label}", "detail")[0] == shown(run.metrics[f"correction_rate.detail@{label}"])
+
+
+def test_runs_of_two_tasks_are_not_mixed():
+    runs = [feedback_run("m", task="one"), feedback_run("k", task="two"), feedback_run("j", task="two", seed=1)]
+    charts = charts_of(interfeedback_section(runs))
+    first = charts["Corrected after feedback, by arm and control (one)"]
+    second = charts["Corrected after feedback, by arm and control (two)"]
+    assert {row[0] for row in first.table.rows} == {"m"}
+    assert {row[0] for row in second.table.rows} == {"k", "j"}
+
+
+def test_names_that_tell_the_task_are_shortened_where_the_title_tells_it():
+    runs = [feedback_run("m (one)", task="one"), feedback_run("m (two)", task="two"), feedback_run("k", task="two")]
+    charts = charts_of(interfeedback_section(runs))
+    chart = charts["Corrected after feedback, by arm and control (two)"]
+    assert {row[0] for row in chart.table.rows} == {"m", "k"}
+    same = [feedback_run("m (one)", task="one"), feedback_run("m", task="one")]
+    chart = charts_of(interfeedback_section(same))["Corrected after feedback, by arm and control"]
+    assert {row[0] for row in chart.table.rows} == {"m (one)", "m"}
+
+
+def test_a_few_runs_share_a_panel_and_many_have_a_line_each():
+    few = charts_of(interfeedback_section([feedback_run(f"m{i}", seed=i) for i in range(3)]))
+    texts = texts_of(few["Corrected after feedback, by arm and control"])
+    assert texts.count("m1") == 1
+    many = charts_of(interfeedback_section([feedback_run(f"m{i}", seed=i) for i in range(6)]))
+    texts = texts_of(many["Corrected after feedback, by arm and control"])
+    assert texts.count("detail") == 1
+    assert texts.count("m5") == 1
+
+
+def test_more_than_twelve_runs_are_limited_with_a_sentence_and_the_table_has_all():
+    runs = [feedback_run(f"model {number}", n=8, seed=number) for number in range(MOST_RUNS + 2)]
+    charts = charts_of(interfeedback_section(runs))
+    chart = charts["Corrected after feedback, by arm and control (the first 12 of 14 runs)"]
+    assert "the first 12 of 14 runs" in svg_of(chart).get("aria-label")
+    assert {row[0] for row in chart.table.rows} == {run.name for run in runs}
+    assert "model 11" in texts_of(chart)
+    assert "model 12" not in texts_of(chart)
+
+
+def test_a_run_with_an_odd_name_is_shown_as_text(tmp_path):
+    name = "<script>alert(1)</script>\u202e模型" + "x" * 80
+    for section in (
+        interfeedback_section([feedback_run(name), feedback_run("m")]),
+        mmpcbench_section([critique_run(name), critique_run("m")]),
+        mmrc_section([conversation_run(tmp_path, "a"), replace(conversation_run(tmp_path, "b"), name=name)]),
+    ):
+        for chart in charts_of(section).values():
+            assert "<script" not in chart.svg
+            svg_of(chart)
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+
+def test_abilities_have_a_radar_and_bars_with_and_without_notes(tmp_path):
+    run = conversation_run(tmp_path)
+    charts = charts_of(mmrc_section([run]))
+    assert len(charts["Abilities"].table.rows) == 12
+    bars = charts["Score by ability"]
+    assert len(bars.table.rows) == 14
+    for memory in ("none", "notes"):
+        estimate = run.metrics[f"score.MR.{memory}"]
+        value, _, n, _ = cell(bars, "m", memory, "MR")
+        assert (value, n) == (shown(estimate, digits=2), str(estimate.n))
+    assert {"none", "notes", "IE", "AR", "all"} <= set(texts_of(bars))
+    gains = charts["What a memory adds, on the same questions"]
+    assert (
+        cell(gains, "m", "notes minus none", "all")[0] == f"{run.metrics['difference.overall.notes-none'].value:+.2f}"
+    )
+
+
+def test_where_a_memory_fails_comes_from_the_transcripts(tmp_path):
+    charts = charts_of(mmrc_section([conversation_run(tmp_path)]))
+    turns = charts["Score by number of turns"]
+    assert [row[2] for row in turns.table.rows if row[1] == "none"] == ["4-5", "10-13"]
+    assert cell(turns, "m", "none", "4-5")[2] == "18"
+    assert {row[2] for row in charts["Score by turns since the evidence"].table.rows} == {"3-5", "6-11"}
+    updates = charts["Information update: score by number of updates"]
+    assert [row[2] for row in updates.table.rows if row[1] == "notes"] == ["1", "2", "3"]
+    assert cell(updates, "m", "notes", "2")[2] == "2"
+    assert {row[2] for row in charts["Score by pictures of the conversation"].table.rows} == {"0", "1-2"}
+
+
+def test_bins_stand_in_their_order_also_where_the_first_run_lacks_some(tmp_path):
+    dice = random.Random(0)
+    short = conversation_run(tmp_path, "short", records=[talk(1, ("none", "notes"), dice)])
+    both = charts_of(mmrc_section([short, conversation_run(tmp_path, "both")]))
+    rows = both["Score by number of turns"].table.rows
+    assert list(dict.fromkeys(row[2] for row in rows)) == ["4-5", "10-13"]
+
+
+def test_one_bin_says_nothing_and_has_no_chart(tmp_path):
+    dice = random.Random(0)
+    run = conversation_run(tmp_path, records=[talk(1, ("none", "notes"), dice)])
+    assert "Score by number of turns" not in charts_of(mmrc_section([run]))
+
+
+def test_one_memory_puts_a_few_runs_into_one_panel(tmp_path):
+    runs = [conversation_run(tmp_path, name, memories=("none",)) for name in ("first", "second")]
+    charts = charts_of(mmrc_section(runs))
+    assert texts_of(charts["Score by ability"]).count("IE") == 1
+    assert "What a memory adds, on the same questions" not in charts
+
+
+def test_a_transcript_that_cannot_be_read_is_told_and_the_metrics_are_shown(tmp_path):
+    run = conversation_run(tmp_path)
+    path = run.folder / "episodes.jsonl"
+    path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
+    section = mmrc_section([run])
+    told = [part for part in section.parts if isinstance(part, str)]
+    assert len(told) == 1
+    assert "its transcripts cannot be read to their end" in told[0]
+    charts = charts_of(section)
+    assert "Score by ability" in charts
+    assert cell(charts["Score by number of turns"], "m", "none", "10-13")[2] == "18"
+    assert cell(charts["Score by number of turns"], "m", "none", "4-5")[2] == "12"
+
+
+def test_without_judges_no_transcript_is_read(tmp_path):
+    run = conversation_run(tmp_path)
+    exact = {name: e for name, e in run.metrics.items() if not name.startswith(("score", "overall", "difference"))}
+    section = mmrc_section([replace(run, metrics=exact, folder=NOWHERE)])
+    assert list(charts_of(section)) == ["Counted without a judge"]
+
+
+def test_trimmed_records_give_the_same_answers_as_whole_ones(tmp_path):
+    run = conversation_run(tmp_path, judges=("a", "b"))
+    for trimmed, whole in zip(trimmed_records(run.folder), read_records(run.folder), strict=True):
+        assert trimmed.questions == whole.questions
+        assert [turn.verdict for turn in trimmed.turns] == [turn.verdict for turn in whole.turns]
+        assert [turn.seen for turn in trimmed.turns] == [turn.seen for turn in whole.turns]
+        assert [len(turn.verdicts) for turn in trimmed.turns] == [len(turn.verdicts) for turn in whole.turns]
+
+
+# --- critiques --------------------------------------------------------------------------------------------------------
+
+
+def test_pcq_is_a_heat_map_of_types_and_subcategories_with_values_in_the_cells():
+    run = critique_run()
+    chart = charts_of(mmpcbench_section([run]))["Proactive critique quality (PCQ), by type and subcategory"]
+    assert [row[1] for row in chart.table.rows] == [
+        "all types", "Expression Error", "Ambiguity", "Unclear Intent", "Text-Image Mismatch", "Beyond Capability",
+    ]  # fmt: skip
+    assert cell(chart, "m", "Ambiguity")[0] == shown(run.categories["EE.ambiguity"]["pcq"])
+    assert cell(chart, "m", "Expression Error")[0] == shown(run.metrics["pcq.EE"])
+    assert {shown(run.metrics["pcq"]), "n 24", "Ambiguity"} <= set(texts_of(chart))
+
+
+def test_detection_diagnosis_and_strategy_stand_by_type():
+    run = critique_run()
+    charts = charts_of(mmpcbench_section([run]))
+    detected = charts["Error detection (EDA), by type"]
+    assert cell(detected, "m", "all types")[0] == shown(run.metrics["eda"])
+    diagnosis = charts["Diagnosis of what was detected (DP), by type"]
+    assert cell(diagnosis, "m", "Missing Premise")[0] == shown(run.metrics["dp.MP"], digits=2)
+    strategies = charts["Strategies"]
+    assert sum(float(row[2]) for row in strategies.table.rows) == pytest.approx(100, abs=0.3)
+
+
+def test_without_reasoning_there_is_no_chart_of_it():
+    charts = charts_of(mmpcbench_section([critique_run()]))
+    assert "Detected in the reasoning, and in the final answer" not in charts
+    run = critique_run()
+    rate = run.metrics["eda"]
+    more = {**run.metrics, "eda_r": rate, "eda_f": rate, "ddr": rate}
+    chart = charts_of(mmpcbench_section([replace(run, metrics=more)]))[
+        "Detected in the reasoning, and in the final answer"
+    ]
+    assert len(chart.table.rows) == 3
+
+
+def test_nothing_detected_leaves_diagnosis_and_strategies_out():
+    charts = charts_of(mmpcbench_section([critique_run(votes={"EE.ambiguity": [[NO] * 3] * 4, "BC": [[NO] * 3] * 4})]))
+    assert "Diagnosis of what was detected (DP), by type" not in charts
+    assert "Strategies" not in charts
+    assert cell(charts["Error detection (EDA), by type"], "m", "all types")[0] == "0.0"
+
+
+# --- judges -----------------------------------------------------------------------------------------------------------
+
+
+def test_agreement_of_a_run_is_what_compare_says_of_it():
+    dice = random.Random(3)
+    votes = [[any_vote(dice) for _ in range(3)] for _ in range(30)]
+    run = critique_run(votes={"EE.ambiguity": votes})
+    report = panel_report([scored_critiques("m", votes)])
+    charts = charts_of(agreement_section([run]))
+    for name, title in (
+        ("fleiss_kappa", "Agreement beyond chance: Fleiss' kappa"),
+        ("krippendorffs_alpha", "Agreement beyond chance: Krippendorff's alpha"),
+    ):
+        expected = report.agreement["detected"][name]
+        value, interval, n, _ = cell(charts[title], "m", "detected")
+        assert value == f"{expected.value:z.2f}"
+        assert interval == f"{expected.ci95.low:z.2f} to {expected.ci95.high:z.2f}"
+        assert n == str(expected.n)
+    pairs = charts["Pairs of judges, detected: Cohen's kappa"]
+    assert [row[:2] for row in pairs.table.rows] == [("b", "a"), ("c", "a"), ("c", "b")]
+    assert cell(pairs, "b", "a")[0] == f"{report.agreement['detected']['cohens_kappa.a.b'].value:z.2f}"
+    strict = charts["How strict each judge is, detected"]
+    assert cell(strict, "a")[0] == f"{report.strictness['detected']['a'].value * 100:+z.1f}"
+
+
+def test_scores_of_conversations_are_compared_too(tmp_path):
+    run = conversation_run(tmp_path, judges=("a", "b", "c"))
+    charts = charts_of(agreement_section([run]))
+    (scores, _) = fields_of_conversations(run)
+    expected = agreement_of(
+        labels_from(scores.rows, judges=scores.judges, categories=scores.categories, clusters=scores.clusters),
+        ordinal=True,
+    )
+    ordinal = charts["Agreement on scores: Krippendorff's ordinal alpha"]
+    assert cell(ordinal, "m", "score")[0] == f"{expected['krippendorffs_alpha.ordinal'].value:.2f}"
+    assert cell(ordinal, "m", "score")[2] == "72"
+    assert "Pairs of judges, score: Cohen's quadratic kappa" in charts
+    assert "How strict each judge is, score" in charts
+
+
+def test_one_judge_is_no_panel(tmp_path):
+    assert agreement_section([conversation_run(tmp_path, judges=("a",))]) is None
+    alone = [[[YES], [NO]]]
+    assert agreement_section([critique_run(votes={"BC": alone[0]}, judges=("a",))]) is None
+
+
+def test_a_judge_that_failed_is_left_out_and_never_guessed():
+    votes = [[YES, YES, None], [NO, NO, NO], [YES, NO, YES], [YES, YES, YES]]
+    (detected, *_) = fields_of_critiques(critique_run(votes={"BC": votes}))
+    assert detected.rows == [[1, 1, None], [0, 0, 0], [1, 0, 1], [1, 1, 1]]
+    charts = charts_of(agreement_section([critique_run(votes={"BC": votes})]))
+    assert cell(charts["Agreement beyond chance: Fleiss' kappa"], "m", "detected")[2:4] == ("3", "1")
+
+
+def test_diagnosis_counts_only_where_a_judge_detected_something():
+    votes = [[Vote(True, 2.0, "refusal", 1.0), NO, Vote(True, 1.0, "refusal", 1.0)]]
+    fields = {field.name: field for field in fields_of_critiques(critique_run(votes={"BC": votes}))}
+    assert fields["diag"].rows == [[2, None, 1]]
+    assert fields["detected"].span == (0.0, 1.0)
+    assert fields["diag"].span == (0.0, 2.0)
+    assert fields["strategy"].span is None
+
+
+def test_runs_with_the_same_judges_are_put_together_and_others_are_told_apart():
+    first, second = critique_run("m"), critique_run("other")
+    together = charts_of(agreement_section([first, second]))
+    n = int(cell(together["Pairs of judges, detected: Cohen's kappa"], "b", "a")[2])
+    assert n == 48
+    renamed = [
+        {**row, "votes": {"": dict(zip("xyz", row["votes"][""].values(), strict=True))}} for row in second.summaries
+    ]
+    apart = charts_of(agreement_section([first, replace(second, summaries=renamed)]))
+    assert "Pairs of judges, detected: Cohen's kappa, m" in apart
+    assert "Pairs of judges, detected: Cohen's kappa, other" in apart
+
+
+def test_an_item_of_several_runs_is_one_cluster():
+    both = joined([fields_of_critiques(critique_run(name))[0] for name in ("m", "k")])
+    assert len(both.rows) == 48
+    assert len(set(both.clusters)) == 24
+
+
+def test_judges_that_always_agree_have_no_kappa_and_no_0():
+    section = agreement_section([critique_run(votes={"BC": [[NO] * 3] * 5})])
+    charts = charts_of(section)
+    assert "Agreement beyond chance: Fleiss' kappa" not in charts
+    assert cell(charts["Pairs of judges that say the same"], "m", "detected")[0] == "100.0"
+
+
+def test_transcripts_that_cannot_be_read_are_told(tmp_path):
+    run = conversation_run(tmp_path, judges=("a", "b"))
+    section = agreement_section([replace(run, folder=tmp_path / "gone")])
+    assert section is not None
+    assert "cannot be read" in str(section.parts[0])
