@@ -87,7 +87,13 @@ def _read(folders: Sequence[Path], offers: Offers, on_episode: OnEpisode) -> tup
 
 
 def unique_names(contents: Sequence[RunContent]) -> list[str]:
-    """One name a run, no two equal: the receiver's; where that is not enough with task, run id or folder."""
+    """One name a run, no two equal, as short as they can be.
+
+    The receiver's; of one receiver's runs of several tasks the task's; else with task, run id or folder.
+    """
+    tasks = [own.task for own in contents]
+    if len(contents) > 1 and len({own.receiver for own in contents}) == 1 and len(set(tasks)) == len(tasks):
+        return tasks
     names = [own.receiver for own in contents]
     fuller: tuple[Callable[[RunContent], str], ...] = (
         lambda own: f"{own.receiver} ({own.task})",
