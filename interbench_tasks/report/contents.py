@@ -13,7 +13,7 @@ from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.redaction import redact
 from interbench_tasks.report.costs import cost_table, manifest_table
 from interbench_tasks.report.folders import RunContent, content_from, report_folders
-from interbench_tasks.report.main_table import MainTable, main_tables
+from interbench_tasks.report.main_table import MainTable, category_table, main_tables
 from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 
 OnEpisode = Callable[[int, Mapping[str, Any]], None]
@@ -28,6 +28,8 @@ class ReportContent:
     contents: tuple[RunContent, ...]
     """What was read of each of `runs`."""
     main: tuple[MainTable, ...]
+    categories: tuple[ReportTable | None, ...]
+    """For each of `main` its main metrics by category; None where there are no categories."""
     sections: tuple[Section, ...]
     costs: ReportTable | None
     manifest: ReportTable
@@ -53,10 +55,12 @@ def report_from(paths: Sequence[Path], offers: Offers, on_episode: OnEpisode = _
     runs = tuple(_report_run(own, name) for own, name in zip(contents, names, strict=True))
     sections, failed = _sections(runs, offers)
     headlines = {name: own.headline for name, own in zip(names, contents, strict=True)}
+    main = tuple(main_tables(runs, headlines))
     return ReportContent(
         runs=runs,
         contents=tuple(contents),
-        main=tuple(main_tables(runs, headlines)),
+        main=main,
+        categories=tuple(category_table(table.task, runs, headlines) for table in main),
         sections=sections,
         costs=cost_table(dict(zip(names, contents, strict=True))),
         manifest=manifest_table(dict(zip(names, contents, strict=True))),

@@ -47,7 +47,10 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
         runs=[_run(name, own) for name, own in _named(report)],
         simulated=any(_simulated(own) for own in report.contents),
         problems=report.problems,
-        mains=[_main(main, receivers) for main in report.main],
+        mains=[
+            _main(main, by_category, receivers)
+            for main, by_category in zip(report.main, report.categories, strict=True)
+        ],
         sections=[_section(number, section) for number, section in enumerate(report.sections, 1)],
         costs=report.costs,
         manifest=report.manifest,
@@ -122,10 +125,11 @@ def _beside_task(name: str, task: str, receiver: str) -> str:
     return receiver if name == task else name.removesuffix(f" ({task})")
 
 
-def _main(main: MainTable, receivers: Mapping[str, str]) -> dict[str, Any]:
+def _main(main: MainTable, by_category: ReportTable | None, receivers: Mapping[str, str]) -> dict[str, Any]:
     """The main table for the page, under the name of its task."""
     return {
         "task": main.task,
+        "by_category": by_category,
         "runs": [_beside_task(name, main.task, receivers[name]) for name in main.runs],
         "rows": main.rows,
         "n_headline": main.n_headline,
