@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +51,8 @@ def report_from(paths: Sequence[Path], offers: Offers, on_episode: OnEpisode = _
     """
     folders = [folder for path in paths for folder in report_folders(path)]
     _refuse_doubles(folders)
-    contents, problems = _read(folders, offers, on_episode)
+    with _no_garbage_collection():
+        contents, problems = _read(folders, offers, on_episode)
     names = unique_names(contents)
     problems += [f"{names[at]}: {told}" for at, own in enumerate(contents) for told in own.problems]
     runs = tuple(_report_run(own, name) for own, name in zip(contents, names, strict=True))
@@ -66,6 +69,18 @@ def report_from(paths: Sequence[Path], offers: Offers, on_episode: OnEpisode = _
         manifest=manifest_table(dict(zip(names, contents, strict=True))),
         problems=tuple(redact(told) for told in (*problems, *failed)),
     )
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Records are millions of small objects without cycles; looking for cycles takes a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _refuse_doubles(folders: Sequence[Path]) -> None:
