@@ -310,12 +310,18 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         note("failed", error, task=played.folder.name)
     if played.n_failed == (report.n_skipped if played.usage.get("stopped") else 0):
         return  # what a budget kept from starting did not fail; `_say_usage` tells it
-    share = played.n_failed / max(n_wanted, 1)
+    share = played.n_unscored / max(n_wanted, 1)
     reasons = sorted(played.errors.items(), key=lambda item: -item[1])[:5]
     told = "; ".join(f"{count} x {text}" for text, count in reasons)
     level = "ERROR" if share > options.common.max_failed_share else "WARNING"
-    logger.log(
-        level,
-        f"interbench: {played.n_failed} of {n_wanted} episodes ({share:.1%}) have no score, or not in every arm: "
-        f"{told}. They are unscored, not wrong; see {played.folder}",
-    )
+    n_decided = played.n_failed - played.n_unscored
+    decided = f"in {n_decided} episodes judges failed, and the others decided without them" if n_decided else ""
+    if played.n_unscored:
+        decided = f"; {decided}" if decided else ""
+        logger.log(
+            level,
+            f"interbench: {played.n_unscored} of {n_wanted} episodes ({share:.1%}) have no score, or not in every arm: "
+            f"{told}. They are unscored, not wrong{decided}; see {played.folder}",
+        )
+    else:
+        logger.warning(f"interbench: {decided}: {told}; see {played.folder}")
