@@ -187,6 +187,45 @@ def test_another_study_reply_or_level_is_another_item(tmp_path, desk):
     asyncio.run(run())
 
 
+def test_items_that_come_together_are_laid_together(tmp_path, desk):
+    async def run() -> int:
+        backend = human(tmp_path)
+        put, batches = backend._desk.put, []
+
+        def counted(items, pictures):
+            batches.append(len(items))
+            put(items, pictures)
+
+        backend._desk.put = counted
+        tasks = [asyncio.create_task(backend.reply(call(episode(str(number))))) for number in range(200)]
+        while len(desk.waiting()) < 200:
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(batches) == 200
+        return len(batches)
+
+    assert asyncio.run(run()) < 20, "a disk needs its time for each"
+
+
+def test_an_item_that_cannot_be_laid_fails_its_call_with_the_reason(tmp_path, desk):
+    async def run():
+        backend = human(tmp_path)
+
+        def full(items, pictures):
+            raise PeopleError("the disk is full")
+
+        put, backend._desk.put = backend._desk.put, full
+        failed = await asyncio.gather(backend.reply(call()), backend.reply(call(level=2)))
+        backend._desk.put = put
+        return failed, await answered(backend, call(), desk)
+
+    failed, later = asyncio.run(run())
+    assert [(reply.status, reply.error) for reply in failed] == [("error", "the disk is full")] * 2
+    assert later.text == "Count the corners."
+
+
 def test_people_know_whether_a_run_waits(tmp_path, desk):
     async def run() -> None:
         backend = human(tmp_path)

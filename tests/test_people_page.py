@@ -199,6 +199,15 @@ def test_html_in_a_reply_is_shown_as_text(page, door, desk):
         assert "&lt;script&gt;" in text
 
 
+def test_half_characters_of_a_model_hurt_nothing(page, door, desk):
+    lay(desk, "a", rounds=[{"told": "", "reply": "half \ud83d, nul \x00"}])
+    one = browser(page, door)
+    assert "half ?" in one.get("/item/a").text
+    desk.save_draft("a", "simulated-1", {"text": "\ud83d"})
+    assert one.get("/item/a").status_code == 200
+    assert desk.submit("a", "simulated-1", {"text": "\ud83d"}).content == {"text": "\ud83d"}
+
+
 def test_pictures_come_from_the_desk_and_nothing_else_does(page, door, desk):
     lay(desk, "a")
     one = browser(page, door)

@@ -104,7 +104,7 @@ class Desk:
         Args: pictures = digest -> picture; each is stored once.
         """
         now = self._clock()
-        rows = [(i.id, i.kind, json.dumps(i.payload, ensure_ascii=False), i.needs, now, i.run) for i in items]
+        rows = [(i.id, i.kind, json.dumps(i.payload), i.needs, now, i.run) for i in items]
         with self._file.change() as db:
             db.executemany(
                 "INSERT INTO picture VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -344,7 +344,7 @@ class Desk:
         return standing.state
 
     def _keep_draft(self, db: sqlite3.Connection, item: str, annotator: str, content: Content, seconds: float) -> None:
-        row = (item, annotator, json.dumps(content, ensure_ascii=False), max(0.0, seconds), self._clock())
+        row = (item, annotator, json.dumps(content), max(0.0, seconds), self._clock())
         db.execute("INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?, ?)", row)
 
     def draft(self, item: str, annotator: str) -> Draft | None:
@@ -393,7 +393,7 @@ class Desk:
         state = state_of(self._facts(item, self.answers(item.id)), annotator)
         if state in REFUSALS:
             raise RefusedError(state, f"item {item.id}: {REFUSALS[state]}")
-        row = (item.id, annotator, json.dumps(entry.content, ensure_ascii=False), entry.seconds, self._clock())
+        row = (item.id, annotator, json.dumps(entry.content), entry.seconds, self._clock())
         cursor = db.execute(
             "INSERT INTO submission (item, annotator, content, seconds, at) VALUES (?, ?, ?, ?, ?)", row
         )

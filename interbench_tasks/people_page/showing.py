@@ -51,8 +51,9 @@ def _templates() -> jinja2.Environment:
 
 
 def page(template: str, **values: object) -> str:
-    """A page as HTML."""
-    return _templates().get_template(template).render(**values)
+    """A page as HTML; halves of characters, which models do write, become question marks."""
+    text = _templates().get_template(template).render(**values)
+    return text.encode("utf-8", "replace").decode()
 
 
 def parts_shown(form: Form, payload: Content, *, hide_answer: bool) -> list[Part]:

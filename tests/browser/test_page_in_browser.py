@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.people_desks import HOSTILE, lay
+from interbench_tasks.people.desk import StoredPicture
+from tests.people_desks import HOSTILE, lay, png
 
 pytestmark = pytest.mark.browser
 SEND = "Control+Enter"
@@ -89,6 +90,21 @@ def test_a_picture_is_enlarged_and_closed_by_keyboard_and_by_mouse(served, visit
     picture.click()
     assert tab.evaluate(is_open)
     assert tab.url.endswith("/item/a?note=named")
+
+
+def test_arrows_lead_through_several_pictures(served, visitor):
+    lay(served.desk, "a", pictures=["picture1", "picture2", "picture3"])
+    served.desk.put([], {name: StoredPicture(mime="image/png", data=png(name)) for name in ("picture2", "picture3")})
+    tab = visitor()
+    come_in(tab, served)
+    tab.keyboard.press("z")
+    shown = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        tab.keyboard.press(key)
+        shown.append(tab.locator("#zoom img").get_attribute("src")[-1])
+    assert shown == ["2", "3", "1", "3"]
+    tab.keyboard.press("Escape")
+    assert tab.evaluate("document.activeElement.href").endswith("picture3")
 
 
 def test_html_and_script_in_a_reply_are_text(served, visitor):
