@@ -82,7 +82,7 @@ def test_a_picture_is_enlarged_and_closed_by_keyboard_and_by_mouse(served, visit
     tab.keyboard.press("s")  # keys of the page below do nothing
     tab.keyboard.press("Escape")
     assert not tab.evaluate(is_open)
-    assert tab.evaluate("document.activeElement.className") == "picture"
+    tab.locator("a.picture:focus").wait_for()
     tab.keyboard.press("Enter")  # the link has the focus again
     assert tab.evaluate(is_open)
     tab.get_by_role("button", name="Close").click()
@@ -104,7 +104,7 @@ def test_arrows_lead_through_several_pictures(served, visitor):
         shown.append(tab.locator("#zoom img").get_attribute("src")[-1])
     assert shown == ["2", "3", "1", "3"]
     tab.keyboard.press("Escape")
-    assert tab.evaluate("document.activeElement.href").endswith("picture3")
+    tab.locator("a.picture[href$=picture3]:focus").wait_for()
 
 
 def test_html_and_script_in_a_reply_are_text(served, visitor):
