@@ -40,3 +40,7 @@ def test_a_run_without_a_browser_goes_through_files(tmp_path):
     assert f"interbench serve {tmp_path / 'out'}" in run.said
     found = metrics(tmp_path)
     assert found["accuracy"]["value"] == pytest.approx(2 / N), "one was right, one is right by a person"
+    (path,) = tmp_path.rglob("manifest.json")
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    assert manifest["people"] == {"human:simulated-1": 7 + 5 + 3}
+    assert manifest["simulated"] == ["provider"], "the person was a simulation, and says so in its name"
