@@ -90,6 +90,13 @@ def test_a_link_lets_one_browser_in_once(page, door):
     assert (answer.status_code, "used already" in answer.text) == (403, True)
 
 
+def test_a_preview_of_a_link_does_not_use_it_up(page, door):
+    token = door.new_token()
+    one = Browser(page)
+    assert "set-cookie" not in one.client.head(f"/enter?token={token}").headers
+    assert "set-cookie" in one.get(f"/enter?token={token}").headers
+
+
 def test_who_is_in_can_invite_another_browser(page, door, desk):
     first = browser(page, door)
     path = re.search(r'value="(/enter\?token=[\w-]+)"', html.unescape(first.post("/invite").text)).group(1)

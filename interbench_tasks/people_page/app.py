@@ -119,6 +119,8 @@ class Page:
         secret = request.cookies.get(self._cookie, "")
         if secret and await run_in_threadpool(self._desk.sessions.annotator, secret) is not None:
             return _safe(RedirectResponse("/", status_code=303))  # the same browser opens its link again
+        if request.method == "HEAD":  # somebody's preview of the link, which must not use it up
+            return _safe(Response())
         token = request.query_params.get("token", "")
         if not self._door.lets_in(token):
             return _message(_closed(used=self._door.was_used(token)), status=403)
