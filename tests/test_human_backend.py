@@ -16,7 +16,7 @@ from PIL import Image
 from interbench_tasks.backends.human import HumanBackend, payload_from
 from interbench_tasks.config import task_options_from
 from interbench_tasks.engine import Engine
-from interbench_tasks.errors import BackendError, ConfigError, InterbenchError, PeopleError
+from interbench_tasks.errors import BackendError, ConfigError, InterbenchError, PeopleError, PictureError
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.people.desk import Desk
@@ -30,6 +30,7 @@ from interbench_tasks.records import (
     Feedback,
     GenerationSettings,
     Message,
+    PictureRef,
     Reply,
     Turn,
 )
@@ -239,6 +240,32 @@ def test_an_item_that_cannot_be_laid_fails_its_call_with_the_reason(tmp_path, de
     failed, later = asyncio.run(run())
     assert [(reply.status, reply.error) for reply in failed] == [("error", "the disk is full")] * 2
     assert later.text == "Count the corners."
+
+
+def test_pictures_are_encoded_beside_the_loop_and_a_broken_one_fails_its_call_only(tmp_path, desk):
+    threads = []
+
+    class Slow(PictureRef):
+        @property
+        def data(self) -> bytes:
+            threads.append(threading.current_thread())
+            if self.digest == "broken":
+                raise PictureError("picture broken: cannot be decoded")
+            return b"png"
+
+    def asked(digest: str) -> Call:
+        shown = Slow(digest=digest, width=1, height=1, mime="image/png")
+        return call(replace(episode(digest), question=message("user", shown, "?")))
+
+    async def run():
+        backend = human(tmp_path)
+        broken = await backend.reply(asked("broken"))
+        return broken, await answered(backend, asked("fine"), desk)
+
+    broken, fine = asyncio.run(run())
+    assert (broken.status, broken.error) == ("error", "picture broken: cannot be decoded")
+    assert (fine.text, desk.picture("fine").data) == ("Count the corners.", b"png")
+    assert threading.main_thread() not in threads
 
 
 def test_people_know_whether_a_run_waits(tmp_path, desk):

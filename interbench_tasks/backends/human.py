@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interbench_tasks.errors import BackendError, PeopleError, near_miss
+from interbench_tasks.errors import BackendError, PeopleError, PictureError, near_miss
 from interbench_tasks.people.desk import Desk, NewItem, StoredPicture, Submission, item_id
 from interbench_tasks.people.desk_file import desk_path
 from interbench_tasks.records import HUMAN, MARKED_RIGHT, Message, PictureRef, Reply, ReplyRun, Usage
@@ -108,11 +108,12 @@ class HumanBackend:
         future: asyncio.Future[Submission] = loop.create_future()
         self._waiting.setdefault(item.id, set()).add(future)
         try:
-            await self._lay(desk, _Laid(item=item, pictures=_stored(_pictures(call)), done=loop.create_future()))
+            pictures = await asyncio.to_thread(_stored, _pictures(call))  # encoding one can take a second
+            await self._lay(desk, _Laid(item=item, pictures=pictures, done=loop.create_future()))
             self._begin_to_poll()
             self._hand_over(await asyncio.to_thread(desk.take, [item.id], grace_s=self._grace_s))
             said = await future
-        except PeopleError as error:
+        except (PeopleError, PictureError) as error:
             return self._failed(str(error))
         finally:
             waiters = self._waiting.get(item.id, set())
