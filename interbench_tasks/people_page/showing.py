@@ -14,7 +14,7 @@ from interbench_tasks.people.desk import Content, Counts, Standing
 from interbench_tasks.people.forms import Field, Form, Part
 
 NOTES: Mapping[str, str] = {
-    "sent": "Handed in. You can undo it until the run takes it.",
+    "sent": "Handed in. `Undo last` takes it back, as long as no run has taken it.",
     "skipped": "Skipped. It comes again after all others.",
     "undone": "Undone: your last answer is a draft again.",
     "named": "Welcome.",
