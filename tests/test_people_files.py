@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from interbench_tasks.cli import app
 from interbench_tasks.errors import PeopleError
-from interbench_tasks.people.desk import Desk
+from interbench_tasks.people.desk import Desk, NewItem
 from interbench_tasks.people.desk_file import existing_desk
 from interbench_tasks.people.forms import Choice, FeedbackForm, Field, own_forms
 from interbench_tasks.people.queue_files import read_answers, write_waiting
@@ -54,6 +54,15 @@ def test_what_waits_is_written_with_its_pictures_and_comes_back_answered(desk, t
         40.0,
     )
     assert desk.answers("b") == ()
+
+
+def test_all_of_an_item_is_written_whatever_its_kind(desk, tmp_path):
+    payload = {"reply": "to judge", "id": "not ours", "hide_target": False}
+    desk.put([NewItem(id="a", kind="feedback", payload=payload)])
+    write_waiting(desk, own_forms(), tmp_path / "w.jsonl")
+    (line,) = lines_of(tmp_path / "w.jsonl")
+    assert (line["id"], line["reply"], list(line)[0]) == ("a", "to judge", "id")
+    assert "hide_target" not in line
 
 
 def test_the_right_answer_is_left_out_where_it_is_hidden(desk, tmp_path):

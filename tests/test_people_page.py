@@ -169,6 +169,22 @@ def test_the_annotator_says_once_who_they_are(page, door, desk):
     assert "Who are you?" in one.post("/leave").text
 
 
+def test_a_form_that_somebody_else_opened_in_this_browser_is_not_handed_in(page, door, desk):
+    lay(desk, "a")
+    one = browser(page, door, "simulated-1")
+    shown = one.last
+    one.post("/leave")
+    for name in (None, "simulated-2"):
+        if name:
+            one.get("/")
+            one.post("/name", annotator=name)
+        one.last = shown
+        answer = one.post("/item/a", action="send", field__text="words of one", opened_by="simulated-1")
+        assert (answer.status_code, "words of one" in answer.text) == (409, True)
+        assert f"this browser is {name or 'nobody'} now" in answer.text
+    assert desk.answers("a") == ()
+
+
 # --- what people see --------------------------------------------------------------------------------------------
 
 

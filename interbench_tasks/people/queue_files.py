@@ -20,7 +20,7 @@ MIME_ENDINGS: Mapping[str, str] = {
 }
 MOST_TOLD = 50
 """Problems that are listed; of more, their number is told."""
-_SHOWN = ("instruction", "question", "options", "target", "rounds", "level", "arm", "category", "task", "episode")
+_NOT_SHOWN = ("hide_target",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +53,12 @@ def _line(desk: Desk, forms: Mapping[str, Form], item: Item, folder: Path, hide_
     payload = dict(item.payload)
     if hide_answer:
         payload.pop("target", None)
-    shown = {name: payload[name] for name in _SHOWN if name in payload}
+    shown = {name: value for name, value in payload.items() if name not in _NOT_SHOWN}
     paths = [path for digest in payload.get("pictures", ()) if (path := saved_picture(desk, digest, folder))]
     actions = [action.name for action in form.actions(payload)]
     empty = {field.name: "" for field in form.fields(payload)}
-    return {"id": item.id, "kind": item.kind, **shown, "pictures": paths, "annotator": "", **empty, "actions": actions}
+    own = {"id": item.id, "kind": item.kind, "pictures": paths, "annotator": "", **empty, "actions": actions}
+    return {**own, **shown, **own}  # ours first, and ours where an item has something of the same name
 
 
 def saved_picture(desk: Desk, digest: str, folder: Path) -> str | None:

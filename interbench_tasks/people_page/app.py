@@ -153,6 +153,8 @@ class Page:
                     told = "This form is not from this page, or from before you came in. Go back, reload and try again."
                     return _message(told, status=403, text=_words(sent))
                 form = sent
+                if form.get("opened_by", annotator) != annotator:
+                    return _message(_somebody_else(form["opened_by"], annotator), status=409, text=_words(form))
             if named and not annotator:
                 return _safe(RedirectResponse("/", status_code=303))
             visit = Visit(
@@ -363,6 +365,13 @@ def _closed(*, used: bool) -> str:
     return (
         f"{what} `interbench serve` prints one when it starts; somebody who is in can make another one with "
         "`Invite`. What is on the desk is not touched by this."
+    )
+
+
+def _somebody_else(before: str, now: str) -> str:
+    return (
+        f"{before} opened this item, but this browser is {now or 'nobody'} now. Nothing was handed in. Change the id "
+        f"back to {before}, or open the item again."
     )
 
 

@@ -170,6 +170,33 @@ def test_nothing_is_lost_while_the_server_is_gone(served, visitor):
     assert served.desk.answers("a")[0].content["text"] == "written while nobody listened"
 
 
+def test_an_answer_that_was_lost_on_its_way_is_still_there(served, visitor):
+    lay(served.desk, "a", "b")
+    tab = visitor()
+    come_in(tab, served)
+    lost = []
+
+    def lose_the_first(route) -> None:
+        if route.request.method == "POST" and route.request.url.endswith("/item/a") and not lost:
+            lost.append(route.request.url)
+            route.abort()
+        else:
+            route.continue_()
+
+    tab.route("**/item/**", lose_the_first)
+    served.desk.save_draft = lambda *_: "yours"  # nor does the server have a draft
+    tab.fill("textarea", "an hour of work")
+    tab.keyboard.press(SEND)
+    tab.wait_for_timeout(500)
+    assert lost
+    tab.goto(f"{served.url}/item/a")
+    assert tab.input_value("textarea") == "an hour of work"
+    tab.keyboard.press("w")
+    tab.keyboard.press(SEND)
+    at(tab, "b")
+    assert tab.evaluate("Object.keys(localStorage)") == [], "what the server has is not kept twice"
+
+
 def test_two_annotators_never_get_the_same_item(served, visitor):
     lay(served.desk, *[f"i{number}" for number in range(6)])
     one, two = visitor(), visitor()

@@ -93,6 +93,28 @@
     }
   }
 
+  // What was sent is kept here too until another page comes: only then the server has it for sure.
+  const SENT = "interbench sent";
+
+  function remember(sent) {
+    try {
+      localStorage.setItem(SENT, sent);
+    } catch {
+      // as above
+    }
+  }
+
+  function forgetWhatWasSent() {
+    try {
+      const sent = localStorage.getItem(SENT);
+      if (sent && sent !== key) localStorage.removeItem(sent);
+      localStorage.removeItem(SENT);
+    } catch {
+      // as above
+    }
+  }
+  forgetWhatWasSent();
+
   async function save() {
     if (!form || !dirty || leaving) return;
     spent();
@@ -157,7 +179,7 @@
     }
     leaving = true;
     clearTimeout(timer);
-    forgetHere();
+    remember(key);
     const action = document.createElement("input");
     Object.assign(action, { type: "hidden", name: "action", value: button.value });
     form.append(action);
