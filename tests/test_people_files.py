@@ -61,7 +61,7 @@ def test_all_of_an_item_is_written_whatever_its_kind(desk, tmp_path):
     desk.put([NewItem(id="a", kind="feedback", payload=payload)])
     write_waiting(desk, own_forms(), tmp_path / "w.jsonl")
     (line,) = lines_of(tmp_path / "w.jsonl")
-    assert (line["id"], line["reply"], list(line)[0]) == ("a", "to judge", "id")
+    assert (line["id"], line["reply"], next(iter(line))) == ("a", "to judge", "id")
     assert "hide_target" not in line
 
 
