@@ -34,7 +34,7 @@ from interbench_tasks.runs.comparable import (
     refuse_other_questions,
     warnings_of,
 )
-from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs, parts_in
+from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs, with_parts
 from interbench_tasks.runs.score import ScoredRun
 
 DEFAULT_METRICS = ("accuracy", "accuracy_after.*", "correction_rate.*")
@@ -191,12 +191,13 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
     composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
-    columns = (*wanted, *(part for part in parts_in(composed) if part not in wanted))
+    columns = with_parts(wanted, composed)
     values = {name: EpisodeValues.from_run(run, columns, counts, points) for name, run in named.items()}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
     pairs = [pair for couple in couples for pair in _paired(*couple, values, wanted, refused[couple])]
-    parts = _part_values(values, columns, parts_in(composed), points)
+    rows = {name: (own.row_of, own.values) for name, own in values.items()}
+    parts = PartValues.from_rows(rows, columns, composed, points)
     pairs = [pair for pair in pairs if pair.metric not in composed]
     pairs += [pair for couple in couples for pair in _composed(*couple, values, parts, composed)]
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
@@ -309,19 +310,6 @@ def _paired(
                 for run, name, all_rows, shared in sides
             ]
             yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
-
-
-def _part_values(
-    values: Mapping[str, EpisodeValues], columns: Sequence[str], parts: Sequence[str], points: Mapping[str, float]
-) -> PartValues:
-    """The values of the parts of composed metrics, in points. Args: columns = of the values."""
-    places = [columns.index(part) for part in parts]
-    scale = np.array([points.get(part, 1.0) for part in parts])
-    scaled = {name: own.values[:, places] * scale for name, own in values.items()} if parts else {}
-    return PartValues(
-        names=tuple(parts),
-        by_run={name: {key: rows[row] for key, row in values[name].row_of.items()} for name, rows in scaled.items()},
-    )
 
 
 def _composed(

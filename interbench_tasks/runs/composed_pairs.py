@@ -47,6 +47,25 @@ class PartValues:
     by_run: Mapping[str, Mapping[Key, NDArray[np.float64]]]
     """Run -> episode -> values in the order of `names`; NaN where it has none."""
 
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Mapping[str, tuple[Mapping[Key, int], NDArray[np.float64]]],
+        columns: Sequence[str],
+        composed: Mapping[str, Composed],
+        points: Mapping[str, float],
+    ) -> PartValues:
+        """Taken from each run's values.
+
+        Args: rows = run -> (episode -> row, values [rows, columns] as shares of the highest score, which is in points).
+        """
+        names = with_parts((), composed)
+        places = [columns.index(name) for name in names]
+        scale = np.array([points.get(name, 1.0) for name in names])
+        scaled = {run: (row_of, values[:, places] * scale) for run, (row_of, values) in rows.items() if names}
+        by_run = {run: {key: values[row] for key, row in row_of.items()} for run, (row_of, values) in scaled.items()}
+        return cls(names=names, by_run=by_run)
+
     def matrices(self, runs: Sequence[str], episodes: Sequence[Key]) -> dict[str, NDArray[np.float64]]:
         """Part -> float64 [runs, episodes]."""
         if not self.names:
@@ -61,9 +80,9 @@ def composed_of(runs: Sequence[ScoredRun]) -> Mapping[str, Composed]:
     return {name: how for name, how in own[0].items() if all(name in one for one in own)}
 
 
-def parts_in(composed: Mapping[str, Composed]) -> tuple[str, ...]:
-    """The parts of all of them, each once."""
-    return tuple(dict.fromkeys(part for how in composed.values() for part in how.parts))
+def with_parts(metrics: Sequence[str], composed: Mapping[str, Composed]) -> tuple[str, ...]:
+    """The metrics, and the parts of composed ones that are not among them."""
+    return tuple(dict.fromkeys((*metrics, *(part for how in composed.values() for part in how.parts))))
 
 
 def composed_pairs(
