@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from interbench_tasks.cli_people_labels import judging_desk
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,6 +24,9 @@ Hide = Annotated[bool, typer.Option("--hide-answer", help="Do not show the right
 
 def serve(
     place: Place,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Judge replies of a stored run (the sample of `interbench people sample`).")
+    ] = False,
     terminal: Annotated[bool, typer.Option("--terminal", help="Work here, without a browser.")] = False,
     annotator: Annotated[str | None, typer.Option(help="With --terminal: your pseudonymous id.")] = None,
     hide_answer: Hide = False,
@@ -34,10 +39,10 @@ def serve(
         list[str] | None, typer.Option(help="A further name that the page answers to; may be repeated.")
     ] = None,
 ) -> None:
-    """Open the page at which people give feedback, for a run that has them as its provider."""
+    """Open the page at which people give feedback to a run that has them as its provider, or judge a stored run."""
     from interbench_tasks.people.forms import own_forms
 
-    with desk_at(place) as desk:
+    with judging_desk(place.expanduser()) if judge else desk_at(place) as desk:
         if terminal:
             _work_here(desk, own_forms(), annotator, hide_answer=hide_answer)
         else:

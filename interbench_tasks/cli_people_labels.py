@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # what a command needs is imported when it runs: `interbench 
     from interbench_tasks.labels.opinions import LabelledRun
     from interbench_tasks.labels.sampling import Design
     from interbench_tasks.labels.sheet import Filled
+    from interbench_tasks.people.desk import Desk
     from interbench_tasks.report.formats import Grid
 
 Run = Annotated[Path, typer.Argument(help="A run folder, or a folder that holds one.", show_default=False)]
@@ -199,6 +201,46 @@ def calibrate(
         lines=[line for own in found for line in tables.calibration_lines(*own)],
         flat=lambda: [row for own in found for row in tables.flat_calibration(*own)],
         nested=lambda: [tables.calibration_as_json(*own) for own in found],
+    )
+
+
+@contextmanager
+def judging_desk(place: Path) -> Iterator[Desk]:
+    """A desk with the sample of a stored run on it; what people hand in becomes labels of the run meanwhile.
+
+    A run without a sample gets one of 180 replies.
+    """
+    from interbench_tasks.labels.items import label_run
+    from interbench_tasks.labels.judging import DESK, Collector, JudgingDesk
+    from interbench_tasks.labels.opinions import labelled_run
+    from interbench_tasks.labels.sampling import drawn, keep_sample, read_sample
+    from interbench_tasks.people.desk import Desk
+
+    folder = _one_run(place)
+    if read_sample(folder) is None:
+        design = _design(folder, n=180, strata=None, seed=0, annotators=2, abilities="CR,IU,MR")
+        chosen = drawn(label_run(folder), design)
+        keep_sample(folder, chosen, labelled=())
+        typer.echo(f"drew {len(chosen.items)} replies (seed 0); for another sample: interbench people sample")
+    labelled = labelled_run(folder)
+    with Desk(folder / DESK) as desk:
+        judging = JudgingDesk(labelled, desk)
+        typer.echo(f"{judging.lay()} of {len(labelled.items)} sampled replies are on the desk")
+        try:
+            with Collector(judging, lambda told: typer.echo(redact(f"warning: {told}"), err=True)):
+                yield desk
+        finally:  # also where Ctrl-C has ended the page
+            _tell_standing(folder)
+
+
+def _tell_standing(folder: Path) -> None:
+    """How far people are, and what comes next."""
+    from interbench_tasks.labels.opinions import labelled_run
+
+    labelled = labelled_run(folder)
+    typer.echo(
+        f"{labelled.n_labelled} of {len(labelled.items)} sampled replies have a label; "
+        f"then: interbench people calibrate {folder}"
     )
 
 

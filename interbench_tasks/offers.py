@@ -55,8 +55,14 @@ def _mmrc(options: Any) -> MetricSet:  # noqa: ANN401 - the protocol's own optio
 
 @hookimpl
 def interbench_report_sections() -> Mapping[str, Callable[[Sequence[ReportRun]], Section | None]]:
-    """Charts of the three benchmarks, and of judges; loaded when a report is made, because they draw."""
-    return {"interfeedback": _interfeedback, "mmrc": _mmrc_charts, "mmpcbench": _mmpcbench, "judges": _judges}
+    """Charts of the three benchmarks, of judges and of people; loaded when a report is made, because they draw."""
+    return {
+        "interfeedback": _interfeedback,
+        "mmrc": _mmrc_charts,
+        "mmpcbench": _mmpcbench,
+        "judges": _judges,
+        "people": _people,
+    }
 
 
 def _interfeedback(runs: Sequence[ReportRun]) -> Section | None:
@@ -81,6 +87,12 @@ def _judges(runs: Sequence[ReportRun]) -> Section | None:
     from interbench_tasks.report.sections_agreement import agreement_section
 
     return agreement_section(runs)
+
+
+def _people(runs: Sequence[ReportRun]) -> Section | None:
+    from interbench_tasks.labels.section import people_section
+
+    return people_section(runs)
 
 
 def _choice() -> Verifier:

@@ -16,7 +16,7 @@ from interbench_tasks.labels.sampling import Design, drawn, keep_sample
 from interbench_tasks.labels.store import Label, add_labels
 from interbench_tasks.record_json import line_from_record
 from interbench_tasks.records import EpisodeRecord, Message, PictureRef, Verdict
-from tests.conversation_records import answer, conversation, history, question
+from tests.conversation_records import answer, conversation, question
 from tests.critiques import JUDGES, record
 
 TYPES = tuple(SUBTYPES)
@@ -174,6 +174,3 @@ def with_pictures(one: EpisodeRecord, *numbers: int) -> EpisodeRecord:
     """The record with pictures in its first message."""
     user = Message(role="user", content=(*map(picture, numbers), "What is wrong?"))
     return _with(one, turns=(_with(one.turns[0], user=user), *one.turns[1:]))
-
-
-__all__ = ["Message", "critique_run", "history", "label_all", "talk_run", "write_run"]

@@ -182,5 +182,7 @@ def form_of(kind: str, forms: Mapping[str, Form]) -> Form:
 
 def own_forms() -> dict[str, Form]:
     """Every form of ours, by kind."""
-    form: Form = FeedbackForm()
-    return {form.kind: form}
+    from interbench_tasks.people.judging_form import JudgementForm  # which is made of the parts above
+
+    forms: tuple[Form, ...] = (FeedbackForm(), JudgementForm())
+    return {form.kind: form for form in forms}

@@ -215,6 +215,21 @@
   const writes = (element) =>
     element instanceof HTMLTextAreaElement || (element instanceof HTMLInputElement && element.type === "text");
 
+  // A key of the form goes before one of the page. Where several choices have it (1 on two scales), the
+  // first question that is still open is meant, and once all are answered that of the question with the focus.
+  function meant(selector) {
+    const own = form ? [...form.querySelectorAll(selector)] : [];
+    const open = own.find((one) => one.type === "radio" && !form.querySelector(`[name="${one.name}"]:checked`));
+    const here = own.find((one) => one.name && one.name === document.activeElement.name);
+    return open || here || own[0] || document.querySelector(selector);
+  }
+
+  // A key that the form needs is not shown as the page's.
+  document.querySelectorAll("header [data-key]").forEach((one) => {
+    const taken = form && form.querySelector(`[data-key="${CSS.escape(one.dataset.key)}"]`);
+    if (taken) one.querySelectorAll("kbd").forEach((kbd) => kbd.remove());
+  });
+
   document.addEventListener("keydown", (event) => {
     if (zoom && zoom.open) return;
     if (form && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
@@ -233,9 +248,10 @@
       write.focus();
       return;
     }
-    const wanted = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    const wanted = meant(`[data-key="${CSS.escape(event.key)}"]`);
     if (wanted) {
       event.preventDefault();
+      if (wanted instanceof HTMLInputElement) wanted.focus();
       wanted.click();
     }
   });
