@@ -111,13 +111,16 @@ def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for end in ends:
         by_reason.setdefault(str(end.get("reason")), []).append(str(end.get("branch")))
+    corrected_by = [*by_reason.get("solved", ()), *by_reason.get("marked_right", ())]
+    if "marked_right" in by_reason:
+        yield "marked right by a person"
     if _correct(first):
         yield "right at once"
         if "flipped" in by_reason:
             yield "right, then flipped"
-    elif "solved" in by_reason:
+    elif corrected_by:
         yield "corrected"
-        yield from (f"corrected by {branch}" for branch in by_reason["solved"])
+        yield from (f"corrected by {branch}" for branch in corrected_by)
     elif "rounds_used" in by_reason:
         yield "not corrected"
     else:

@@ -230,11 +230,12 @@
 
   // --- an episode -----------------------------------------------------------------------------------------------
   const REASONS = { solved: "solved", rounds_used: "not solved, all rounds used", kept: "the right answer was kept",
+    marked_right: "a person marked the reply as right",
     flipped: "the right answer was given up", no_partner: "not played: no other episode's feedback fits",
     leak_dropped: "dropped: the feedback leaked, also when written again", reply_failed: "the reply failed",
     feedback_failed: "the feedback failed", judge_failed: "no verdict: a judge failed", notes_failed: "the notetaker failed",
     context_overflow: "the conversation does not fit the model" };
-  const STOPS = { right: "right at once", invalid: "wrong, and no provider solved it",
+  const STOPS = { right: "right at once", marked_right: "right, as a person says", invalid: "wrong, and no provider solved it",
     provider_wrong: "wrong, and the provider did not solve it", flip_played: "right, and tried with feedback (flip sample)",
     flip_drawn: "right, and drawn for the flip sample" };
   const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
@@ -320,7 +321,7 @@
     const end = context.ends.find((one) => one.branch === branch);
     if (!end) return null;
     context.told.add(end);
-    const kind = { solved: "good", kept: "good", rounds_used: "bad", flipped: "bad" }[end.reason] || "warn";
+    const kind = { solved: "good", marked_right: "good", kept: "good", rounds_used: "bad", flipped: "bad" }[end.reason] || "warn";
     const glyph = { good: "✓ ", bad: "✗ ", warn: "" }[kind];
     return [tag(glyph + (REASONS[end.reason] || end.reason), kind), end.error ? h("span", { class: "warn" }, ` ${end.error}`) : null];
   }
@@ -363,7 +364,8 @@
       seen(turn.seen),
       reply(turn.reply, turn.role || "receiver"),
       turn.judgement ? h("p", { class: "read" }, right(turn.judgement.correct), " answer read: ",
-        h("b", {}, obj(turn.judgement.extraction).answer ?? "none"), ` (${obj(turn.judgement.extraction).method || "?"})`) : null,
+        h("b", {}, obj(turn.judgement.extraction).answer ?? "none"), ` (${obj(turn.judgement.extraction).method || "?"})`,
+        turn.judgement.overruled ? ", marked right by a person; the verifier took it for wrong" : null) : null,
       verdicts(list(turn.verdicts), turn.verdict, "What the judges say"),
       verdicts(list(turn.reasoning_verdicts), turn.reasoning_verdict, "What they say of the reasoning"),
     ];
