@@ -11,6 +11,7 @@ import pytest
 from interbench_tasks.engine import Engine
 from interbench_tasks.engine import floor as floor_module
 from interbench_tasks.engine.floor import Floor
+from interbench_tasks.engine.progress import Counts, Progress
 from interbench_tasks.records import Reply
 from tests.engine_fakes import Api, Ledger, Local, Person, asks, episodes, play_all, within
 
@@ -147,3 +148,16 @@ def test_a_run_that_is_stopped_waits_for_no_person():
     with pytest.raises(RuntimeError, match="disk is full"):
         engine.run(episodes(4), play, on_record=stop, failed=lambda *_: None)
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(("waiting", "said"), [(7, ", 7 wait for people"), (0, "0 failed")])
+def test_the_progress_bar_says_how_many_wait_for_people(capsys, waiting, said):
+    async def draw() -> None:
+        bar = Progress(Counts(), 9, wanted=True, n_with_people=lambda: waiting)
+        bar.start()
+        bar.stop()
+
+    asyncio.run(draw())
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert ("people" in shown) == (waiting > 0)

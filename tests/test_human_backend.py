@@ -7,22 +7,38 @@ import contextlib
 import os
 import stat
 import threading
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
 from interbench_tasks.backends.human import HumanBackend, payload_from
+from interbench_tasks.config import task_options_from
 from interbench_tasks.engine import Engine
-from interbench_tasks.errors import BackendError, InterbenchError, PeopleError
+from interbench_tasks.errors import BackendError, ConfigError, InterbenchError, PeopleError, PictureError
 from interbench_tasks.hookspecs import Call
 from interbench_tasks.images import picture_from
 from interbench_tasks.people.desk import Desk
 from interbench_tasks.people.forms import FeedbackForm
 from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.prices import price_list
-from interbench_tasks.records import Episode, GenerationSettings, Message
+from interbench_tasks.records import (
+    MARKED_RIGHT,
+    BranchEnd,
+    Episode,
+    Feedback,
+    GenerationSettings,
+    Message,
+    PictureRef,
+    Reply,
+    Turn,
+)
+from interbench_tasks.runs.keeper import people_in
+from interbench_tasks.runs.play import _of_people
 from interbench_tasks.task_roles import roles_from
 from tests.engine_fakes import Ledger, asks, episodes, play_all, within
+from tests.engine_fakes import record as engine_record
 
 SAID = {"action": "send", "text": "Count the corners."}
 PICTURE = picture_from(Image.new("RGB", (4, 3), "red"))
@@ -187,6 +203,71 @@ def test_another_study_reply_or_level_is_another_item(tmp_path, desk):
     asyncio.run(run())
 
 
+def test_items_that_come_together_are_laid_together(tmp_path, desk):
+    async def run() -> int:
+        backend = human(tmp_path)
+        put, batches = backend._desk.put, []
+
+        def counted(items, pictures):
+            batches.append(len(items))
+            put(items, pictures)
+
+        backend._desk.put = counted
+        tasks = [asyncio.create_task(backend.reply(call(episode(str(number))))) for number in range(200)]
+        while len(desk.waiting()) < 200:
+            await asyncio.sleep(0.01)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(batches) == 200
+        return len(batches)
+
+    assert asyncio.run(run()) < 20, "a disk needs its time for each"
+
+
+def test_an_item_that_cannot_be_laid_fails_its_call_with_the_reason(tmp_path, desk):
+    async def run():
+        backend = human(tmp_path)
+
+        def full(items, pictures):
+            raise PeopleError("the disk is full")
+
+        put, backend._desk.put = backend._desk.put, full
+        failed = await asyncio.gather(backend.reply(call()), backend.reply(call(level=2)))
+        backend._desk.put = put
+        return failed, await answered(backend, call(), desk)
+
+    failed, later = asyncio.run(run())
+    assert [(reply.status, reply.error) for reply in failed] == [("error", "the disk is full")] * 2
+    assert later.text == "Count the corners."
+
+
+def test_pictures_are_encoded_beside_the_loop_and_a_broken_one_fails_its_call_only(tmp_path, desk):
+    threads = []
+
+    class Slow(PictureRef):
+        @property
+        def data(self) -> bytes:
+            threads.append(threading.current_thread())
+            if self.digest == "broken":
+                raise PictureError("picture broken: cannot be decoded")
+            return b"png"
+
+    def asked(digest: str) -> Call:
+        shown = Slow(digest=digest, width=1, height=1, mime="image/png")
+        return call(replace(episode(digest), question=message("user", shown, "?")))
+
+    async def run():
+        backend = human(tmp_path)
+        broken = await backend.reply(asked("broken"))
+        return broken, await answered(backend, asked("fine"), desk)
+
+    broken, fine = asyncio.run(run())
+    assert (broken.status, broken.error) == ("error", "picture broken: cannot be decoded")
+    assert (fine.text, desk.picture("fine").data) == ("Count the corners.", b"png")
+    assert threading.main_thread() not in threads
+
+
 def test_people_know_whether_a_run_waits(tmp_path, desk):
     async def run() -> None:
         backend = human(tmp_path)
@@ -319,3 +400,44 @@ def test_the_name_says_who_answers():
     assert HumanBackend("a").fingerprint != HumanBackend("b").fingerprint
     assert HumanBackend(hide_answer=True).fingerprint != HumanBackend().fingerprint
     assert HumanBackend(grace_s=1).fingerprint == HumanBackend().fingerprint
+
+
+# --- who answered -----------------------------------------------------------------------------------------------
+
+
+def test_a_record_says_which_people_answered():
+    def given(model: str | None, text: str = "Look.") -> Feedback:
+        reply = Reply(text=text, model=model, finish_reason=None if text else MARKED_RIGHT)
+        return Feedback(text=text, kind="detail", author=model or "template", reply=reply if model else None)
+
+    asked, said = message("user", "?"), Reply(text="A", model="human:no-feedback")
+    turns = [
+        Turn(index=index, parent=None, user=asked, reply=said, feedback=feedback)
+        for index, feedback in enumerate([None, given("human:a"), given("human:b"), given("openai:x"), given(None)])
+    ]
+    end = BranchEnd(branch="detail", reason=MARKED_RIGHT, feedback=given("human:a", ""))
+    record = replace(engine_record(episode()), turns=tuple(turns), ends=(end,))
+    assert people_in(record) == {"human:a": 2, "human:b": 1}
+
+
+@pytest.mark.parametrize(("names", "simulated"), [(["human:a"], []), (["human:a", "human:simulated-1"], ["provider"])])
+def test_the_manifest_counts_people_and_says_where_one_was_simulated(names, simulated):
+    plan = SimpleNamespace(world_size=1)
+    people = dict.fromkeys(names, 3)
+    assert _of_people(people, {"simulated": []}, plan) == {"people": people, "simulated": simulated}
+    assert "people" not in _of_people(people, {"simulated": []}, SimpleNamespace(world_size=2))
+    assert _of_people({}, {"simulated": ["receiver"]}, plan) == {}
+
+
+def test_people_as_the_provider_of_a_task_whose_questions_they_would_have_to_solve_are_refused(monkeypatch):
+    monkeypatch.setenv("INTERBENCH_PROVIDER", "human")
+    config = {
+        "task": "t",
+        "generation_kwargs": {"until": [], "max_new_tokens": 64, "temperature": 0},
+        "metadata": {"version": 1.0, "interbench": {"protocol": "feedback_loop", "verifier": "choice"}},
+    }
+    offers = offers_from(build_plugin_manager())
+    with pytest.raises(ConfigError, match="test_on: all_wrong"):
+        task_options_from(config, where="t.yaml", offers=offers)
+    config["metadata"]["interbench"]["test_on"] = "all_wrong"
+    assert task_options_from(config, where="t.yaml", offers=offers).roles["provider"][0].words.backend == "human"

@@ -302,11 +302,11 @@ def test_an_annotators_id_is_a_short_pseudonym(name):
 
 
 def test_a_session_is_found_by_its_secret_which_is_not_stored(desk, tmp_path):
-    assert desk.session("secret") is None
-    desk.open_session("secret")
-    assert desk.session("secret") == ""
-    desk.name_session("secret", "ann")
-    assert desk.session("secret") == "ann"
+    assert desk.sessions.annotator("secret") is None
+    desk.sessions.begin("secret")
+    assert desk.sessions.annotator("secret") == ""
+    desk.sessions.name("secret", "ann")
+    assert desk.sessions.annotator("secret") == "ann"
     rows = sqlite3.connect(tmp_path / "people.sqlite").execute("SELECT * FROM session").fetchall()
     assert "secret" not in str(rows)
 

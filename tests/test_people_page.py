@@ -90,6 +90,13 @@ def test_a_link_lets_one_browser_in_once(page, door):
     assert (answer.status_code, "used already" in answer.text) == (403, True)
 
 
+def test_a_preview_of_a_link_does_not_use_it_up(page, door):
+    token = door.new_token()
+    one = Browser(page)
+    assert "set-cookie" not in one.client.head(f"/enter?token={token}").headers
+    assert "set-cookie" in one.get(f"/enter?token={token}").headers
+
+
 def test_who_is_in_can_invite_another_browser(page, door, desk):
     first = browser(page, door)
     path = re.search(r'value="(/enter\?token=[\w-]+)"', html.unescape(first.post("/invite").text)).group(1)
@@ -197,6 +204,15 @@ def test_html_in_a_reply_is_shown_as_text(page, door, desk):
         assert "<script>document" not in text
         assert "<img src=x" not in text
         assert "&lt;script&gt;" in text
+
+
+def test_half_characters_of_a_model_hurt_nothing(page, door, desk):
+    lay(desk, "a", rounds=[{"told": "", "reply": "half \ud83d, nul \x00"}])
+    one = browser(page, door)
+    assert "half ?" in one.get("/item/a").text
+    desk.save_draft("a", "simulated-1", {"text": "\ud83d"})
+    assert one.get("/item/a").status_code == 200
+    assert desk.submit("a", "simulated-1", {"text": "\ud83d"}).content == {"text": "\ud83d"}
 
 
 def test_pictures_come_from_the_desk_and_nothing_else_does(page, door, desk):

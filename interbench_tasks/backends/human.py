@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interbench_tasks.errors import BackendError, PeopleError, near_miss
+from interbench_tasks.errors import BackendError, PeopleError, PictureError, near_miss
 from interbench_tasks.people.desk import Desk, NewItem, StoredPicture, Submission, item_id
 from interbench_tasks.people.desk_file import desk_path
 from interbench_tasks.records import HUMAN, MARKED_RIGHT, Message, PictureRef, Reply, ReplyRun, Usage
@@ -27,6 +28,15 @@ POLL_S = 1.0
 BEAT_S = 5.0
 
 _OPTIONS = ("grace_s", "hide_answer", "poll_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Laid:
+    """An item on its way to the desk."""
+
+    item: NewItem
+    pictures: Mapping[str, StoredPicture]
+    done: asyncio.Future[None]
 
 
 class HumanBackend:
@@ -70,6 +80,8 @@ class HumanBackend:
         self._task = self._run = ""
         self._waiting: dict[str, set[asyncio.Future[Submission]]] = {}
         self._polling: asyncio.Task[None] | None = None
+        self._to_lay: list[_Laid] = []
+        self._laying: asyncio.Task[None] | None = None
 
     def begin_run(self, *, place: Path | None, task: str, run: str) -> None:
         """A run begins; opens the desk. Args: place = file or folder of the desk, None where the run has none.
@@ -92,15 +104,16 @@ class HumanBackend:
         if self._desk is None:
             return self._failed(f"{self.name}: no run has begun, so there is no desk to lay the question on")
         desk, item = self._desk, self._item(call)
-        started_at = time.time()
-        future: asyncio.Future[Submission] = asyncio.get_running_loop().create_future()
+        started_at, loop = time.time(), asyncio.get_running_loop()
+        future: asyncio.Future[Submission] = loop.create_future()
         self._waiting.setdefault(item.id, set()).add(future)
         try:
-            await asyncio.to_thread(desk.put, [item], _stored(_pictures(call)))
+            pictures = await asyncio.to_thread(_stored, _pictures(call))  # encoding one can take a second
+            await self._lay(desk, _Laid(item=item, pictures=pictures, done=loop.create_future()))
             self._begin_to_poll()
             self._hand_over(await asyncio.to_thread(desk.take, [item.id], grace_s=self._grace_s))
             said = await future
-        except PeopleError as error:
+        except (PeopleError, PictureError) as error:
             return self._failed(str(error))
         finally:
             waiters = self._waiting.get(item.id, set())
@@ -111,8 +124,9 @@ class HumanBackend:
 
     async def close(self) -> None:
         """Tell people that the run waits no longer; what lies on the desk stays there."""
-        if self._polling is not None:
-            self._polling.cancel()
+        for task in (self._polling, self._laying):
+            if task is not None:
+                task.cancel()
         if self._desk is not None:
             await asyncio.to_thread(self._end, self._desk)
 
@@ -127,6 +141,33 @@ class HumanBackend:
         episode = call.episode
         place = (self.fingerprint, self._task, episode.id, str(episode.repeat), call.branch, str(call.round))
         return NewItem(id=item_id([*place, *said, *shown]), kind="feedback", payload=payload, run=self._run)
+
+    async def _lay(self, desk: Desk, laid: _Laid) -> None:
+        """Lay an item on the desk, together with whatever else comes while the disk is busy.
+
+        Raises: PeopleError where it cannot be written.
+        """
+        self._to_lay.append(laid)
+        if self._laying is None or self._laying.done():
+            self._laying = asyncio.get_running_loop().create_task(self._lay_all(desk))
+        await laid.done
+
+    async def _lay_all(self, desk: Desk) -> None:
+        while self._to_lay:
+            batch, self._to_lay = self._to_lay, []
+            pictures = {digest: picture for laid in batch for digest, picture in laid.pictures.items()}
+            problem: PeopleError | None = None
+            try:
+                await asyncio.to_thread(desk.put, [laid.item for laid in batch], pictures)
+            except PeopleError as error:
+                problem = error
+            for laid in batch:
+                if laid.done.done():
+                    continue  # its call was given up
+                if problem is None:
+                    laid.done.set_result(None)
+                else:
+                    laid.done.set_exception(problem)
 
     # --- looking at the desk --------------------------------------------------------------------------------------
 

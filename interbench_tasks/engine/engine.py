@@ -235,7 +235,12 @@ class Engine:
         if self._interrupted.is_set():
             return
         feeder = Feeder(episodes)
-        progress = Progress(self._counts, operator.length_hint(episodes) or None, wanted=self._progress_wanted)
+        progress = Progress(
+            self._counts,
+            operator.length_hint(episodes) or None,
+            wanted=self._progress_wanted,
+            n_with_people=lambda: self._floor.n_away,
+        )
         progress.start()
         self._overseer.start()
         self._dispatcher.start()

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Never
 
@@ -69,8 +70,11 @@ class Counts:
 class Progress:
     """Draws the counts to stderr once a second, into a file every ten seconds; lives on the loop thread."""
 
-    def __init__(self, counts: Counts, total: int | None, *, wanted: bool) -> None:
+    def __init__(
+        self, counts: Counts, total: int | None, *, wanted: bool, n_with_people: Callable[[], int] = int
+    ) -> None:
         self._counts = counts
+        self._n_with_people = n_with_people
         self._total = total
         self._wanted = wanted
         self._started = time.monotonic()
@@ -107,5 +111,7 @@ class Progress:
             text += f", {counts.played_on} played on"
         if counts.failed_calls:
             text += f", {counts.failed_calls} calls failed"
+        if n_with_people := self._n_with_people():
+            text += f", {n_with_people} wait for people"
         bar.n = counts.episodes
         bar.set_postfix_str(text, refresh=True)

@@ -9,7 +9,6 @@ items, with their answers.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import sqlite3
 import time
@@ -40,6 +39,7 @@ from interbench_tasks.people.desk_items import (
     state_of,
     submission_from,
 )
+from interbench_tasks.people.sessions import Sessions
 
 __all__ = [
     "CLAIM_S",
@@ -83,6 +83,8 @@ class Desk:
         self._file = DeskFile(path)
         self._claim_s = claim_s
         self._clock = clock
+        self.sessions = Sessions(self._file, clock)
+        """Who may look at the page."""
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -102,7 +104,7 @@ class Desk:
         Args: pictures = digest -> picture; each is stored once.
         """
         now = self._clock()
-        rows = [(i.id, i.kind, json.dumps(i.payload, ensure_ascii=False), i.needs, now, i.run) for i in items]
+        rows = [(i.id, i.kind, json.dumps(i.payload), i.needs, now, i.run) for i in items]
         with self._file.change() as db:
             db.executemany(
                 "INSERT INTO picture VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -342,7 +344,7 @@ class Desk:
         return standing.state
 
     def _keep_draft(self, db: sqlite3.Connection, item: str, annotator: str, content: Content, seconds: float) -> None:
-        row = (item, annotator, json.dumps(content, ensure_ascii=False), max(0.0, seconds), self._clock())
+        row = (item, annotator, json.dumps(content), max(0.0, seconds), self._clock())
         db.execute("INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?, ?)", row)
 
     def draft(self, item: str, annotator: str) -> Draft | None:
@@ -391,7 +393,7 @@ class Desk:
         state = state_of(self._facts(item, self.answers(item.id)), annotator)
         if state in REFUSALS:
             raise RefusedError(state, f"item {item.id}: {REFUSALS[state]}")
-        row = (item.id, annotator, json.dumps(entry.content, ensure_ascii=False), entry.seconds, self._clock())
+        row = (item.id, annotator, json.dumps(entry.content), entry.seconds, self._clock())
         cursor = db.execute(
             "INSERT INTO submission (item, annotator, content, seconds, at) VALUES (?, ?, ?, ?, ?)", row
         )
@@ -433,31 +435,9 @@ class Desk:
         with self._file.look() as db:
             return submission_from(db.execute(f"{SUBMISSION} WHERE id = ?", (number,)).fetchone())
 
-    # --- who may look at the page ---------------------------------------------------------------------------------
-
-    def open_session(self, secret: str) -> None:
-        """Let the browser in that holds `secret`, of which only a digest is kept."""
-        with self._file.change() as db:
-            db.execute("INSERT OR REPLACE INTO session VALUES (?, NULL, ?)", (_digest(secret), self._clock()))
-
-    def name_session(self, secret: str, annotator: str) -> None:
-        """The session is that of one annotator from now on."""
-        with self._file.change() as db:
-            db.execute("UPDATE session SET annotator = ? WHERE digest = ?", (annotator, _digest(secret)))
-
-    def session(self, secret: str) -> str | None:
-        """Whose session it is, '' for nobody's yet; None where there is none."""
-        with self._file.look() as db:
-            row = db.execute("SELECT annotator FROM session WHERE digest = ?", (_digest(secret),)).fetchone()
-        return None if row is None else str(row[0] or "")
-
 
 class _NothingWritten(PeopleError):
     """Ends a transaction of which nothing is to stay."""
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _same_words(left: Content, right: Content) -> bool:

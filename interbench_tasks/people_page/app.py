@@ -117,13 +117,15 @@ class Page:
         if not self._door.answers_to(request.headers.get("host", "")):
             return _wrong_host(request)
         secret = request.cookies.get(self._cookie, "")
-        if secret and await run_in_threadpool(self._desk.session, secret) is not None:
+        if secret and await run_in_threadpool(self._desk.sessions.annotator, secret) is not None:
             return _safe(RedirectResponse("/", status_code=303))  # the same browser opens its link again
+        if request.method == "HEAD":  # somebody's preview of the link, which must not use it up
+            return _safe(Response())
         token = request.query_params.get("token", "")
         if not self._door.lets_in(token):
             return _message(_closed(used=self._door.was_used(token)), status=403)
         secret = new_secret()
-        await run_in_threadpool(self._desk.open_session, secret)
+        await run_in_threadpool(self._desk.sessions.begin, secret)
         # A redirect would come without the new cookie where another site led here: so our own page goes on.
         response = _safe(HTMLResponse(page("enter.html")))
         response.set_cookie(self._cookie, secret, max_age=COOKIE_S, httponly=True, samesite="strict", path="/")
@@ -138,7 +140,7 @@ class Page:
             if not self._door.answers_to(request.headers.get("host", "")):
                 return _wrong_host(request)
             secret = request.cookies.get(self._cookie, "")
-            annotator = await run_in_threadpool(self._desk.session, secret) if secret else None
+            annotator = await run_in_threadpool(self._desk.sessions.annotator, secret) if secret else None
             if annotator is None:
                 return _message(_closed(used=False), status=403)
             form: Mapping[str, str] = {}
@@ -181,12 +183,12 @@ class Page:
         except RefusedError as error:
             shown = page("name.html", csrf=csrf_token(visit.secret), problem=str(error), name=given)
             return HTMLResponse(shown, status_code=422)
-        self._desk.name_session(visit.secret, annotator)
+        self._desk.sessions.name(visit.secret, annotator)
         return RedirectResponse("/next?note=named", status_code=303)
 
     def leave(self, visit: Visit) -> Response:
         """Let somebody else sit down at this browser."""
-        self._desk.name_session(visit.secret, "")
+        self._desk.sessions.name(visit.secret, "")
         return RedirectResponse("/", status_code=303)
 
     def next(self, visit: Visit) -> Response:

@@ -14,7 +14,7 @@ from interbench_tasks.people.desk import Content, Counts, Standing
 from interbench_tasks.people.forms import Field, Form, Part
 
 NOTES: Mapping[str, str] = {
-    "sent": "Handed in. You can undo it until the run takes it.",
+    "sent": "Handed in. `Undo last` takes it back, as long as no run has taken it.",
     "skipped": "Skipped. It comes again after all others.",
     "undone": "Undone: your last answer is a draft again.",
     "named": "Welcome.",
@@ -51,8 +51,9 @@ def _templates() -> jinja2.Environment:
 
 
 def page(template: str, **values: object) -> str:
-    """A page as HTML."""
-    return _templates().get_template(template).render(**values)
+    """A page as HTML; halves of characters, which models do write, become question marks."""
+    text = _templates().get_template(template).render(**values)
+    return text.encode("utf-8", "replace").decode()
 
 
 def parts_shown(form: Form, payload: Content, *, hide_answer: bool) -> list[Part]:

@@ -11,7 +11,7 @@ from typing import Any
 import pluggy
 
 from interbench_tasks.hookspecs import EpisodeProtocol, MetricSet, TwoPassProtocol
-from interbench_tasks.records import EpisodeRecord, Verdict
+from interbench_tasks.records import HUMAN, EpisodeRecord, Verdict
 from interbench_tasks.redaction import redact
 from interbench_tasks.runs.folder import RunFolder
 from interbench_tasks.runs.plan import Facts, Key
@@ -34,6 +34,7 @@ class Keeper:
     all_played: threading.Event = field(default_factory=threading.Event)
     """Set once every wanted episode has a record."""
     _facts: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
+    _people: dict[Key, Counter[str]] = field(default_factory=dict)
 
     def keep(self, record: EpisodeRecord) -> None:
         """Write the record, and take out of it what is needed later. A second one of an episode replaces the first."""
@@ -45,6 +46,8 @@ class Keeper:
         self.unscored |= {key} if has_unscored(record) else set()
         if record.passes == 1 and isinstance(self.protocol, TwoPassProtocol) and self.protocol.two_passes:
             self._facts[key] = self.protocol.facts(record)
+        if found := people_in(record):
+            self._people[key] = found
         self._tell_watchers(record)
         if len(self.summaries) >= self.n_wanted:
             self.all_played.set()
@@ -52,6 +55,10 @@ class Keeper:
     def facts(self) -> Facts:
         """What the second pass is planned from."""
         return list(self._facts.values())
+
+    def people(self) -> dict[str, int]:
+        """Annotator -> number of replies, of the people who answered for a role; also replies from the ledger."""
+        return dict(sorted(sum(self._people.values(), Counter[str]()).items()))
 
     @property
     def n_failed(self) -> int:
@@ -74,6 +81,13 @@ class Keeper:
                 watcher.function(**arguments)
             except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - a watcher cannot move a score; it is reported at the end
                 self.watcher_errors[redact(f"plugin '{watcher.plugin_name}': {error!r}")] += 1
+
+
+def people_in(record: EpisodeRecord) -> Counter[str]:
+    """`human:<annotator>` -> replies in the episode."""
+    given = [turn.feedback for turn in record.turns] + [end.feedback for end in record.ends]
+    replies = [reply for feedback in given if feedback is not None for reply in feedback.paid_for()]
+    return Counter(reply.model for reply in replies if reply.model and reply.model.startswith(f"{HUMAN}:"))
 
 
 def failures_of(record: EpisodeRecord) -> set[str]:

@@ -146,7 +146,9 @@ def play_run(
             failed=episodes.failed,
         )
     if plan.rank == 0:
-        folder.write_json(MANIFEST, manifest | _learned(backends, episodes))
+        folder.write_json(
+            MANIFEST, manifest | _learned(backends, episodes) | _of_people(keeper.people(), manifest, plan)
+        )
     return replace(_played(plan, report, keeper, episodes, ledger, budget), picture_warnings=pictures.warnings)
 
 
@@ -307,6 +309,15 @@ def _learned(backends: Mapping[str, Backend], episodes: Episodes) -> dict[str, A
     if episodes.n_second_pass is not None:
         learned["second_pass"] = {"n_episodes": episodes.n_second_pass}
     return learned
+
+
+def _of_people(people: Mapping[str, int], manifest: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
+    """Who answered, and how often; with several ranks nobody here knows that of the others, so none is told."""
+    if not people:
+        return {}
+    simulated = {"provider"} if any("simulated" in name for name in people) else set()
+    told = {"people": dict(people)} if plan.world_size == 1 else {}
+    return {**told, "simulated": sorted({*manifest["simulated"], *simulated})}
 
 
 @contextlib.contextmanager

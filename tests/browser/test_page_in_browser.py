@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tests.people_desks import HOSTILE, lay
+from interbench_tasks.people.desk import StoredPicture
+from tests.people_desks import HOSTILE, lay, png
 
 pytestmark = pytest.mark.browser
 SEND = "Control+Enter"
@@ -81,7 +82,7 @@ def test_a_picture_is_enlarged_and_closed_by_keyboard_and_by_mouse(served, visit
     tab.keyboard.press("s")  # keys of the page below do nothing
     tab.keyboard.press("Escape")
     assert not tab.evaluate(is_open)
-    assert tab.evaluate("document.activeElement.className") == "picture"
+    tab.locator("a.picture:focus").wait_for()
     tab.keyboard.press("Enter")  # the link has the focus again
     assert tab.evaluate(is_open)
     tab.get_by_role("button", name="Close").click()
@@ -89,6 +90,21 @@ def test_a_picture_is_enlarged_and_closed_by_keyboard_and_by_mouse(served, visit
     picture.click()
     assert tab.evaluate(is_open)
     assert tab.url.endswith("/item/a?note=named")
+
+
+def test_arrows_lead_through_several_pictures(served, visitor):
+    lay(served.desk, "a", pictures=["picture1", "picture2", "picture3"])
+    served.desk.put([], {name: StoredPicture(mime="image/png", data=png(name)) for name in ("picture2", "picture3")})
+    tab = visitor()
+    come_in(tab, served)
+    tab.keyboard.press("z")
+    shown = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft"):
+        tab.keyboard.press(key)
+        shown.append(tab.locator("#zoom img").get_attribute("src")[-1])
+    assert shown == ["2", "3", "1", "3"]
+    tab.keyboard.press("Escape")
+    tab.locator("a.picture[href$=picture3]:focus").wait_for()
 
 
 def test_html_and_script_in_a_reply_are_text(served, visitor):
@@ -192,13 +208,16 @@ def test_a_page_with_nothing_goes_on_by_itself_when_something_comes(served, visi
     at(tab, "late")
 
 
-def test_an_empty_feedback_is_told_beside_the_field(served, visitor):
-    lay(served.desk, "a")
-    tab = visitor()
+def test_an_empty_feedback_is_told_beside_the_field_and_in_view(served, visitor):
+    lay(served.desk, "a", rounds=[{"told": "", "reply": "line\n" * 80}])
+    tab = visitor(viewport={"width": 1280, "height": 800})
     come_in(tab, served)
     tab.keyboard.press("w")
     tab.keyboard.press(SEND)
     tab.get_by_text("The feedback is empty").wait_for()
+    box = tab.get_by_text("The feedback is empty").bounding_box()
+    assert 60 < box["y"] < 780, "below the bar, above the end of the window"
+    assert tab.evaluate("document.activeElement.tagName") == "TEXTAREA"
     assert served.desk.answers("a") == ()
 
 
@@ -233,8 +252,18 @@ def test_who_has_no_link_sees_a_clear_page(served, visitor):
 @pytest.mark.parametrize("width", [1280, 800, 400])
 def test_nothing_is_cut_off_at_any_width_and_texts_have_contrast(served, visitor, scheme, width):
     lay(served.desk, "a", rounds=[{"told": "", "reply": "word" * 200}, {"told": "x" * 300, "reply": "B"}])
+    lay(served.desk, "b")
     tab = visitor(viewport={"width": width, "height": 800}, color_scheme=scheme)
     come_in(tab, served)
+    tab.keyboard.press("r")  # from now on there is something to undo, so the bar is full
+    at(tab, "b")
+    tab.goto(f"{served.url}/item/a")
+    tab.goto(f"{served.url}/item/b")
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    tab.evaluate("document.querySelector('.who').open = true")
+    menu = tab.locator(".menu").bounding_box()
+    assert menu["x"] >= 0
+    assert menu["x"] + menu["width"] <= width
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert tab.evaluate(CONTRAST, ".text, button, label, h1, h2, .counts, kbd") >= 4.5
 

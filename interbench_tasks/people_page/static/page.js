@@ -167,6 +167,12 @@
 
   if (form) {
     restore();
+    const problem = form.querySelector(".alert");
+    if (problem) {
+      const first = form.querySelector("[data-write], input[type=radio]");
+      if (first) first.focus({ preventScroll: true });
+      problem.scrollIntoView({ block: "center" });
+    }
     form.addEventListener("input", changed);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -199,6 +205,13 @@
         enlarge(link);
       }),
     );
+    zoom.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step || frame.classList.contains("full")) return;
+      const links = [...document.querySelectorAll("[data-zoom]")];
+      zoom.returnTo = links[(links.indexOf(zoom.returnTo) + step + links.length) % links.length];
+      frame.querySelector("img").src = zoom.returnTo.href;
+    });
     frame.addEventListener("click", () => frame.classList.toggle("full"));
     frame.addEventListener("keydown", (event) => {
       if (event.key === "Enter" || event.key === " ") {
