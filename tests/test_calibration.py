@@ -205,6 +205,24 @@ def test_labels_that_share_a_cluster_widen_the_interval():
     assert together.ci95.high - together.ci95.low > 1.5 * (alone.ci95.high - alone.ci95.low)
 
 
+def test_items_that_share_clusters_are_covered_and_would_not_be_without_them():
+    """600 items in clusters of 10 that say the same, 200 of them labelled."""
+    random = np.random.default_rng(21)
+    hits, alone = 0, 0
+    strata, clusters = np.arange(600) % 4, [str(item // 10) for item in range(600)]
+    for _ in range(200):
+        truth = np.repeat(random.random(60) < 0.4, 10)
+        panel = np.where(truth, random.random(600) < 0.8, random.random(600) >= 0.95).astype(float)
+        data = Sampled(
+            truth=truth.astype(float), panel=panel, strata=strata.astype(str), labelled=drawn(random, strata, 50)
+        )
+        with_them, without = corrected(data, clusters=clusters).estimate.ci95, corrected(data).estimate.ci95
+        hits += with_them.low <= 0.4 <= with_them.high
+        alone += without.low <= 0.4 <= without.high
+    assert 0.91 <= hits / 200 <= 0.985
+    assert alone / 200 < 0.75
+
+
 def test_a_sample_without_any_error_does_not_prove_that_judges_never_err():
     data = sampled(np.random.default_rng(15), [0.3] * 4, n=4000, each=10, sensitivity=1.0, specificity=1.0)
     found = corrected(data).estimate

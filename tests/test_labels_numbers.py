@@ -99,6 +99,21 @@ def test_the_panels_numbers_are_those_of_the_run(labelled):
         assert found[name].panel.n == table[name]["n"]
 
 
+def test_the_panels_interval_is_the_one_of_the_runs_own_table_where_that_says_the_same(tmp_path):
+    folder = critique_run(tmp_path, 60)
+    label_all(folder, design=Design(n=30))
+    computed = numbers(folder)["eda"].panel
+    metrics = run_from_folder(folder, OFFERS).metrics()
+    metrics["metrics"]["eda"]["ci95"] = [0.1, 0.9]
+    metrics["metrics"]["dp"]["value"] = 9.0
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    found = numbers(folder)
+    assert found["eda"].panel.ci95 == (0.1, 0.9)
+    assert found["dp"].panel.value != 9.0, "another number than the transcripts give"
+    (folder / "metrics.json").write_text("{")
+    assert numbers(folder)["eda"].panel == computed
+
+
 def test_the_corrected_numbers_hold_what_people_say_of_all_items(labelled):
     truths = [truth_of(number) for number in range(240)]
     saw = [truth for truth in truths if truth.detected]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from interbench_tasks.errors import RunFolderError
 from interbench_tasks.labels.items import Judgeable
 from interbench_tasks.labels.opinions import LabelledRun
 from interbench_tasks.labels.sampling import stratum_of
@@ -17,6 +18,7 @@ from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
 from interbench_tasks.metrics.judge_errors import AggregateError, JudgesWorth, dawid_skene, effective_judges
 from interbench_tasks.metrics.sums import Sums, estimates_from_sums
+from interbench_tasks.runs.folder import METRICS, read_json
 
 
 class Part(NamedTuple):
@@ -164,7 +166,27 @@ def calibrated(labelled: LabelledRun, *, merge_small: bool = False, draws: int =
     Args: merge_small = take strata with too few labels as one, see `metrics.calibration`.
     Raises: CalibrationError where a library is missing.
     """
-    return [_calibrated(metric, labelled, merge_small=merge_small, draws=draws) for metric in metrics_of(labelled)]
+    found = [_calibrated(metric, labelled, merge_small=merge_small, draws=draws) for metric in metrics_of(labelled)]
+    table = _table_of(labelled)
+    return [replace(one, panel=_as_in(table, one)) for one in found]
+
+
+def _table_of(labelled: LabelledRun) -> Mapping[str, Estimate]:
+    """The run's own table, where it has one that can be read."""
+    try:
+        content = read_json(labelled.run.folder / METRICS)
+        return {name: Estimate.from_json(own) for name, own in content["metrics"].items()}
+    except (RunFolderError, KeyError, TypeError, ValueError, AttributeError):
+        return {}  # a run that is not finished, or of another version: the panel's numbers are computed here
+
+
+def _as_in(table: Mapping[str, Estimate], one: Calibrated) -> Estimate | None:
+    """The panel's number as the run's own table has it, where it is the same: its interval then is the same too."""
+    own = table.get(one.metric)
+    if own is None or one.panel is None:
+        return one.panel
+    same = (own.n, own.unscored) == (one.panel.n, one.panel.unscored) and abs(own.value - one.panel.value) < 1e-6
+    return own if same else one.panel
 
 
 def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool, draws: int) -> Calibrated:
@@ -241,18 +263,24 @@ def _independent(
     clusters: Sequence[str],
     draws: int,
 ) -> JudgesWorth:
-    """From the errors on replies that people labelled and that count for them."""
+    """From the errors on labelled replies that count for people and for every judge that gave a verdict."""
     truths = [metric.part(own) for own in people]
-    rows = [row for row, own in enumerate(truths) if own is not None and own.counts]
-    errors = {judge: [_error(metric, truths[row], given[row]) for row in rows] for judge, given in judges.items()}
+    said = {judge: [None if one is None else metric.part(one) for one in own] for judge, own in judges.items()}
+    rows = [
+        row
+        for row, own in enumerate(truths)
+        if own is not None and own.counts and all(_may_count(one[row]) for one in said.values())
+    ]
+    errors = {judge: [_error(truths[row], given[row]) for row in rows] for judge, given in said.items()}
     return effective_judges(errors, clusters=[clusters[row] for row in rows], draws=draws)
 
 
-def _error(metric: LabelMetric, truth: Part | None, opinion: Opinion | None) -> float | None:
-    said = None if opinion is None else metric.part(opinion)
-    if truth is None or said is None or not said.counts:
-        return None
-    return said.value - truth.value
+def _may_count(part: Part | None) -> bool:
+    return part is None or part.counts
+
+
+def _error(truth: Part | None, said: Part | None) -> float | None:
+    return None if truth is None or said is None else said.value - truth.value
 
 
 # --- another aggregate ------------------------------------------------------------------------------------------------
