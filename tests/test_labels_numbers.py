@@ -405,8 +405,9 @@ def test_what_is_missing_is_a_dash_and_its_reason_is_below(labelled):
     one = labelled_run(labelled)
     (own, *_) = calibrated(one, draws=DRAWS)
     bare = replace(own, corrected=None, why="no reason", dawid_skene=None, why_no_aggregate="too few", panel=None)
-    (row,) = tables.calibration_grids(one, [bare])[0].rows
-    assert row[1:7] == ["-"] * 6
+    main, judges = tables.calibration_grids(one, [bare])
+    assert list(main.rows[0])[1:] == ["-"] * 7
+    assert judges.rows[0][4] == "-"
     lines = " ".join(tables.calibration_lines(one, [bare]))
     assert "Not corrected: eda: no reason." in lines
     assert "No Dawid-Skene of eda: too few." in lines
