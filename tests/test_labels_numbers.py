@@ -40,7 +40,8 @@ DRAWS = 300
 
 
 def numbers(folder, **options):
-    return {one.metric: one for one in calibrated(labelled_run(folder), draws=DRAWS, **options)}
+    options = {"aggregate": False, "draws": DRAWS} | options
+    return {one.metric: one for one in calibrated(labelled_run(folder), **options)}
 
 
 def agreements(folder):
@@ -158,7 +159,7 @@ def test_judges_that_err_alike_are_few_and_those_that_do_not_are_many(tmp_path):
 
 def test_dawid_skene_stands_beside_the_panel(labelled):
     pytest.importorskip("crowdkit")
-    found = numbers(labelled)
+    found = numbers(labelled, aggregate=True)
     for name in ("eda", "dp", "se"):
         own = found[name]
         assert own.dawid_skene.n == 240
@@ -172,7 +173,7 @@ def test_with_fewer_judges_than_three_there_is_no_dawid_skene(tmp_path):
     rows = [record(number, [truth_of(number)]) for number in range(60)]
     folder = write_run(tmp_path, rows, critique_manifest() | {"protocol_options": {"judges": []}})
     label_all(folder, design=Design(n=30))
-    own = numbers(folder)["eda"]
+    own = numbers(folder, aggregate=True)["eda"]
     assert own.dawid_skene is None
     assert "needs 3 judges" in own.why_no_aggregate
     assert own.independent.why == "there is one judge only"
@@ -321,7 +322,7 @@ def test_labels_serve_a_run_that_was_judged_again(tmp_path):
         for n, one in enumerate(critique_records())
     ]
     other = write_run(tmp_path / "again", stricter, critique_manifest())
-    found = {one.metric: one for one in calibrated(labelled_run(other, folder), draws=DRAWS)}
+    found = {one.metric: one for one in calibrated(labelled_run(other, folder), aggregate=False, draws=DRAWS)}
     assert found["eda"].corrected.n_labelled == 120
     assert found["eda"].corrected.estimate.value > found["eda"].panel.value
 
@@ -371,7 +372,7 @@ def test_a_run_that_nobody_has_labelled_yet_has_no_numbers_but_says_why(tmp_path
 
 def test_tables_show_every_number_with_its_n(labelled):
     one = labelled_run(labelled)
-    found = calibrated(one, draws=DRAWS)
+    found = calibrated(one, aggregate=False, draws=DRAWS)
     main, judges = map(as_text, tables.calibration_grids(one, found))
     eda = next(line for line in main.splitlines() if line.startswith("eda"))
     assert "240" in eda
@@ -403,7 +404,7 @@ def test_flat_values_and_json_hold_the_same_numbers(labelled):
 
 def test_what_is_missing_is_a_dash_and_its_reason_is_below(labelled):
     one = labelled_run(labelled)
-    (own, *_) = calibrated(one, draws=DRAWS)
+    (own, *_) = calibrated(one, aggregate=False, draws=DRAWS)
     bare = replace(own, corrected=None, why="no reason", dawid_skene=None, why_no_aggregate="too few", panel=None)
     main, judges = tables.calibration_grids(one, [bare])
     assert list(main.rows[0])[1:] == ["-"] * 7

@@ -63,11 +63,11 @@ class Calibrated:
     """Why it cannot."""
     independent: JudgesWorth
     """How many independent judges the panel amounts to, on the labelled replies."""
-    dawid_skene: Estimate | None
-    """By Dawid-Skene instead of the panel's rule; its interval holds the judges' estimated habits for known."""
-    why_no_aggregate: str
     n_open: int
     """Labelled replies that say nothing here, because people differ and nobody has settled it yet."""
+    dawid_skene: Estimate | None = None
+    """By Dawid-Skene instead of the panel's rule; its interval holds the judges' estimated habits for known."""
+    why_no_aggregate: str = ""
 
 
 def metrics_of(labelled: LabelledRun) -> list[LabelMetric]:
@@ -160,13 +160,21 @@ def _score(kind: str, arm: str, value: LabelField) -> LabelMetric:
 # --- one metric -------------------------------------------------------------------------------------------------------
 
 
-def calibrated(labelled: LabelledRun, *, merge_small: bool = False, draws: int = DRAWS) -> list[Calibrated]:
+def calibrated(
+    labelled: LabelledRun, *, merge_small: bool = False, aggregate: bool = True, draws: int = DRAWS
+) -> list[Calibrated]:
     """Every metric that labels can correct.
 
-    Args: merge_small = take strata with too few labels as one, see `metrics.calibration`.
+    Args: merge_small = take strata with too few labels as one, see `metrics.calibration`; aggregate = whether
+        Dawid-Skene is computed, which takes longest.
     Raises: CalibrationError where a library is missing.
     """
     found = [_calibrated(metric, labelled, merge_small=merge_small, draws=draws) for metric in metrics_of(labelled)]
+    if aggregate:
+        found = [
+            _with_dawid_skene(one, metric, labelled, draws)
+            for one, metric in zip(found, metrics_of(labelled), strict=True)
+        ]
     table = _table_of(labelled)
     return [replace(one, panel=_as_in(table, one)) for one in found]
 
@@ -190,13 +198,11 @@ def _as_in(table: Mapping[str, Estimate], one: Calibrated) -> Estimate | None:
 
 
 def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool, draws: int) -> Calibrated:
-    items = [item for item in labelled.run.items if metric.concerns(item)]
+    items, given = _judged(metric, labelled)
     clusters = [item.cluster for item in items]
     opinions = [labelled.items[item.id].people if item.id in labelled.items else {} for item in items]
     people = _said(metric, opinions)
     panel = _said(metric, [item.panel for item in items])
-    judges = [judge for judge in labelled.run.judges if any(judge in item.judges for item in items)]
-    given = {judge: [item.judges.get(judge) for item in items] for judge in judges}
     corrected, why = None, ""
     try:
         corrected = corrected_mean(
@@ -211,7 +217,6 @@ def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool
         )
     except CalibrationError as error:
         why = str(error)
-    aggregate, why_not = _dawid_skene(metric, items, given, clusters, draws)
     own = [one for one in labelled.items.values() if one.labels and metric.concerns(one.item)]
     n_open = sum(metric.part(one.people) is None for one in own)
     return Calibrated(
@@ -225,10 +230,21 @@ def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool
         corrected=corrected,
         why=why,
         independent=_independent(metric, opinions, given, clusters, draws),
-        dawid_skene=aggregate,
-        why_no_aggregate=why_not,
         n_open=n_open,
     )
+
+
+def _judged(metric: LabelMetric, labelled: LabelledRun) -> tuple[list[Judgeable], dict[str, list[Opinion | None]]]:
+    """The replies of a metric, and what each judge said of them."""
+    items = [item for item in labelled.run.items if metric.concerns(item)]
+    judges = [judge for judge in labelled.run.judges if any(judge in item.judges for item in items)]
+    return items, {judge: [item.judges.get(judge) for item in items] for judge in judges}
+
+
+def _with_dawid_skene(one: Calibrated, metric: LabelMetric, labelled: LabelledRun, draws: int) -> Calibrated:
+    items, given = _judged(metric, labelled)
+    found, why_not = _dawid_skene(metric, items, given, [item.cluster for item in items], draws)
+    return replace(one, dawid_skene=found, why_no_aggregate=why_not)
 
 
 def _said(metric: LabelMetric, opinions: Sequence[Opinion | None]) -> Said:
