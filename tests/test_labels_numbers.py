@@ -19,9 +19,10 @@ from interbench_tasks.labels.opinions import labelled_run
 from interbench_tasks.labels.sampling import Design, drawn, keep_sample
 from interbench_tasks.labels.store import LABELS, Label, add_labels
 from interbench_tasks.report.formats import as_text
+from interbench_tasks.runs.judge import Wanted, judge_run
 from interbench_tasks.runs.score import run_from_folder
 from tests.critiques import JUDGES, NO, YES, record
-from tests.judged_runs import OFFERS
+from tests.judged_runs import MANAGER, OFFERS, Speaker, flawed, play, write_task
 from tests.labelled_runs import (
     critique_manifest,
     critique_records,
@@ -412,3 +413,23 @@ def test_what_is_missing_is_a_dash_and_its_reason_is_below(labelled):
     lines = " ".join(tables.calibration_lines(one, [bare]))
     assert "Not corrected: eda: no reason." in lines
     assert "No Dawid-Skene of eda: too few." in lines
+
+
+def test_interbench_judge_keeps_the_labels_of_the_run_it_judged_again(tmp_path):
+    """The real command: the new run has the same replies under the same ids."""
+    block = {"protocol": "critique", "judges": ["simulated:j1", "simulated:j2,sensitivity=0.8"]}
+    yaml = write_task(tmp_path, [flawed(number) for number in range(12)], block)
+    task = play(yaml, Speaker(lambda call: f"<think>hm</think>Two numbers contradict each other, {call.episode.id}."))
+    sample = drawn(label_run(task.folder), Design(n=12, strata="none"))
+    keep_sample(task.folder, sample, labelled=())
+    add_labels(
+        task.folder,
+        [Label(item=name, annotator="p1", values={"detected": "no"}, source="csv") for name in sample.items],
+    )
+    wanted = Wanted(out=tmp_path / "again", task=str(yaml), judges="simulated:other")
+    again = judge_run(task.folder, wanted, manager=MANAGER, offers=OFFERS)
+    one = labelled_run(again.folder, task.folder)
+    assert one.n_labelled == 12
+    assert one.run.judges == ("simulated:other",)
+    (eda, *_) = calibrated(one, aggregate=False, draws=DRAWS)
+    assert eda.corrected.estimate.value == 0
