@@ -171,6 +171,7 @@ def task_options_from(
             provider_named=provider_is_named(common_options.roles, common_options.providers, given),
             offers=offers,
         )
+        common_options = _with_columns_used(common_options, protocol_options)
         wanted = _wanted_roles(offers.protocols[protocol], protocol_options, offers)
         several = {"provider": common_options.providers, "judge": common_options.judges}
         roles = roles_from(
@@ -237,6 +238,13 @@ def _with_labels(options: BaseModel, roles: Mapping[str, Sequence[Role]], proble
         elif found:
             labels[f"{name}s"] = found
     return options.model_copy(update=labels) if labels else options
+
+
+def _with_columns_used(common: CommonOptions, own: BaseModel) -> CommonOptions:
+    """Without the columns of feedback where the provider writes it: the data set then need not have them."""
+    if getattr(own, "level_texts", None) != "provider":
+        return common
+    return common.model_copy(update={"columns": common.columns.model_copy(update={"levels": None})})
 
 
 def _wanted_roles(protocol: ProtocolFactory, options: BaseModel, offers: Offers) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import string
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -86,9 +87,88 @@ def row_from(raw: Mapping[str, Any], *, recorded: bool) -> ConversationRow | lis
         row = ConversationRow.model_validate({key: value for key, value in raw.items() if value is not None})
     except ValidationError as error:
         details = error.errors()
-        return [_problem_from(detail, ConversationRow) for detail in details if not _follows(detail, details)]
+        details = [detail for detail in details if not _follows(detail, details)]
+        wrong = [_problem_from(detail, ConversationRow) for detail in details]
+        return [*wrong, *_further_problems(raw, details, recorded)]
     problems = [*_turn_problems(row, recorded), *_question_problems(row)]
     return problems or row
+
+
+_ANY_ABILITY = next(iter(ABILITIES))
+STAND_INS: Mapping[str, Any] = {
+    "id": "?",
+    "turns": ({"user_text": "?", "ref_response": "?"},),
+    "questions": ({"qid": "?", "ability": _ANY_ABILITY, "question": "?", "answer": "?"},),
+    "ability": _ANY_ABILITY,
+    "question": "?",
+    "answer": "?",
+    "user_text": "?",
+    "ref_response": "?",
+}
+"""Key -> a value that nothing is wrong with, in place of one that is."""
+FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "turns": ("turns", ".evidence_turns", ".image_ids"),
+    "images": (".image_ids",),
+    "format": (".options", ".answer"),
+}
+"""Key -> what cannot be said of other keys while it is wrong."""
+
+
+def _further_problems(
+    raw: Mapping[str, Any], details: Sequence[Mapping[str, Any]], recorded: bool
+) -> Iterator[Problem]:
+    """What else is wrong with a row some of whose keys are: a user wants to hear of all at once."""
+    wrong = {_place_of(detail["loc"]) for detail in details}
+    repaired = _repaired({key: value for key, value in raw.items() if value is not None}, wrong)
+    try:
+        row = ConversationRow.model_validate(repaired)
+    except ValidationError:
+        return
+    known = {_path(place) for place in wrong}
+    cannot = {follows for place in wrong for follows in FOLLOWS.get(str(place[-1]), ())}
+    for problem in (*_turn_problems(row, recorded), *_question_problems(row)):
+        key = problem.key
+        within = any(key == path or key.startswith((f"{path}.", f"{path}[")) for path in known)
+        around = any(path.startswith(f"{key}.") for path in known)
+        if not within and not around and not any(part in key for part in cannot):
+            yield problem
+
+
+def _place_of(loc: Sequence[object]) -> tuple[object, ...]:
+    """The key of the row, or of one of its turns or questions, in which something is wrong."""
+    inner = loc[0] in ("turns", "questions") and len(loc) > 1 and isinstance(loc[1], int)
+    return tuple(loc[:3]) if inner else tuple(loc[:1])
+
+
+def _path(place: Sequence[object]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).removeprefix(".")
+
+
+def _repaired(raw: Mapping[str, Any], wrong: Iterable[Sequence[object]]) -> dict[str, Any]:
+    """The row with stand-ins for what is wrong, and without it where it can be missing."""
+    row = dict(raw)
+    for place in sorted(wrong, key=len):
+        if len(place) == 1:
+            _replace(row, str(place[0]))
+            continue
+        part, number = str(place[0]), place[1]
+        assert isinstance(number, int)
+        entries = row[part] = list(row[part])
+        stand_in = dict(STAND_INS[part][0])
+        entry = dict(entries[number]) if len(place) == 3 and isinstance(entries[number], Mapping) else stand_in
+        if len(place) == 3:
+            _replace(entry, str(place[2]))
+        entries[number] = entry
+        if part == "questions" and entry.get("qid", "?") == "?":
+            entry["qid"] = f"? {number}"  # no other question has it
+    return row
+
+
+def _replace(values: dict[str, Any], key: str) -> None:
+    if key in STAND_INS or key == "qid":
+        values[key] = STAND_INS.get(key, "?")
+    else:
+        values.pop(key, None)
 
 
 def _follows(detail: Mapping[str, Any], details: Sequence[Mapping[str, Any]]) -> bool:
@@ -156,6 +236,7 @@ def _question_problems(row: ConversationRow) -> Iterator[Problem]:
 
 
 def _answer_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
+    yield from _option_problems(question, key)
     if question.format == "mc" and not question.options:
         yield Problem(key=f"{key}.options", message=" is missing: format mc needs them")
     if question.format != "mc" and question.options:
@@ -171,3 +252,16 @@ def _answer_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
         yield Problem(key=f"{key}.answer", message=f" = {question.answer!r}", allowed=("true", "false"))
     if not truth:
         yield Problem(key=f"{key}.answer", message=" is empty")
+
+
+def _option_problems(question: QuestionRow, key: str) -> Iterator[Problem]:
+    """Options with one text: nobody could say which of them a reply means."""
+    options = question.options or ()
+    texts = list(options.values()) if isinstance(options, dict) else list(options)
+    names = list(options) if isinstance(options, dict) else list(string.ascii_uppercase)
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        earlier = first.setdefault(" ".join(text.split()), place)
+        if earlier != place and place < len(names):
+            told = f" = {text!r} stands for {names[earlier]} and {names[place]}: options need different texts"
+            yield Problem(key=f"{key}.options", message=told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Literal
 
@@ -82,11 +83,17 @@ def subtype_from(word: str) -> str | None:
     >>> subtype_from("Cross-Modal Contradiction"), subtype_from("Missing Visual Premise (Light)")
     ('PC.cross_modal', 'MP.visual_light')
     """
-    said = _plain(word)
+    return _codes().get(_plain(word))
+
+
+@functools.cache
+def _codes() -> Mapping[str, str]:
+    """Each way to write a subcategory -> its code."""
+    found: dict[str, str] = {}
     for code, name in SUBTYPES.items():
-        if said in {_plain(code), _plain(name), _plain(code.partition(".")[2] or code), *map(_plain, _OTHER[code])}:
-            return code
-    return None
+        for said in (code, name, code.partition(".")[2] or code, *_OTHER[code]):
+            found.setdefault(_plain(said), code)
+    return found
 
 
 _OTHER: Mapping[str, tuple[str, ...]] = {

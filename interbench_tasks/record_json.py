@@ -218,7 +218,14 @@ def _tuple_codec(part: _Codec) -> _Codec:
     def decode(value: object, runs: Iterator[ReplyRun]) -> tuple[object, ...]:
         if not isinstance(value, list | tuple):
             raise _must_be("a list", value)
-        return tuple([_at(index, part.decode, item, runs) for index, item in enumerate(value)])
+        read, found = part.decode, []
+        try:
+            for item in value:
+                found.append(read(item, runs))
+        except _Misfit as misfit:
+            misfit.keys.insert(0, len(found))
+            raise
+        return tuple(found)
 
     return _Codec(lambda value, runs: [part.encode(item, runs) for item in value], decode)
 
@@ -272,6 +279,7 @@ class _DataclassCodec:
         self.is_reply = kind is Reply
         fields = [field for field in dataclasses.fields(kind) if not (self.is_reply and field.name == "run")]
         self.fields = [_field_codec(kind, field) for field in fields]
+        self._decoders = [(field.name, field.codec.decode, field.left_out is _NEVER) for field in self.fields]
 
     def encode(self, value: Any, runs: list[ReplyRun]) -> dict[str, object]:  # noqa: ANN401 - an instance of `kind`
         obj: dict[str, object] = {}
@@ -284,13 +292,18 @@ class _DataclassCodec:
         return obj
 
     def decode(self, value: object, runs: Iterator[ReplyRun]) -> object:
-        obj = _checked_mapping(value)
+        obj = value if type(value) is dict else _checked_mapping(value)
         given: dict[str, object] = {}
-        for field in self.fields:
-            if field.name in obj:
-                given[field.name] = _at(field.name, field.codec.decode, obj[field.name], runs)
-            elif field.left_out is _NEVER:
-                raise _Misfit("is missing", field.name)
+        name = ""
+        try:  # one for all fields: this is where reading a run spends its time
+            for name, decode, needed in self._decoders:
+                if name in obj:
+                    given[name] = decode(obj[name], runs)
+                elif needed:
+                    raise _Misfit("is missing")  # noqa: TRY301 - named below, as one of a field is
+        except _Misfit as misfit:
+            misfit.keys.insert(0, name)
+            raise
         if len(given) < len(obj):
             unknown = next(name for name in obj if name not in given)
             raise _Misfit(f"is unknown{near_miss(unknown, [field.name for field in self.fields])}", unknown)

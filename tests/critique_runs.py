@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from interbench_tasks.config import TaskOptions, task_options_from
 from interbench_tasks.hookspecs import Backend
@@ -16,6 +16,7 @@ from interbench_tasks.rows import load_rows
 from interbench_tasks.runs.folder import read_records
 from interbench_tasks.runs.plan import RunPlan
 from interbench_tasks.runs.play import play_run
+from interbench_tasks.task_roles import Role
 
 MANAGER = build_plugin_manager()
 OFFERS = offers_from(MANAGER)
@@ -29,6 +30,10 @@ def options_of(block: Mapping[str, Any]) -> TaskOptions:
         "metadata": {"version": 1.0, "interbench": {"protocol": "critique", **block}},
     }
     return task_options_from(config, where="flaws.yaml", offers=OFFERS)
+
+
+def no_harness(role: Role) -> NoReturn:
+    raise AssertionError(f"{role.named_in}: nobody needs a model of the harness here")
 
 
 def played(
@@ -53,7 +58,7 @@ def played(
         run_id="r",
         folder=folder / "run",
     )
-    play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=lambda role: None)
+    play_run(plan, receiver=receiver, manager=MANAGER, offers=OFFERS, harness_model=no_harness)
     records = list(read_records(plan.folder))
     metric_set = OFFERS.metrics["mmpcbench"](options.protocol_options)
     return records, dict(metric_set.table([metric_set.summary(record) for record in records]))

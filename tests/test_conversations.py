@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -125,6 +126,14 @@ BAD = [
     (changed("q", ability="IE", items=["the"]), r"questions\[0\].items\[0\] = 'the': has no word or number"),
     (changed("q", image_ids=1), r"questions\[0\].image_ids = 1: must be a list"),
     (changed("t", images="a.png"), r"turns\[0\].images = 'a.png': must be a list"),
+    (
+        changed("q", format="mc", options=["a dog", "a cat", "a  dog "], answer="A"),
+        r"questions\[0\].options = 'a  dog ' stands for A and C: options need different texts",
+    ),
+    (
+        changed("q", format="mc", options={"A": "4", "D": "4"}, answer="A"),
+        r"questions\[0\].options = '4' stands for A and D",
+    ),
     ({**row("a"), "questions": [*row("a")["questions"], row("a")["questions"][0]]}, r"qid = 'q0' is there twice"),
 ]
 
@@ -150,6 +159,77 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path):
     told = str(caught.value)
     for part in ("line 1, id 'a'", "ability", "answer", "line 3", "line 4, id 'b': key 'id' is also that of line 2"):
         assert part in told, part
+
+
+TOGETHER = [
+    (changed("q", ability="MRR", answer=...), ["answer is missing", "ability = 'MRR' is unknown"]),
+    (changed("q", ability=..., evidence_turns=[7]), ["ability is missing", "evidence_turns = 7"]),
+    (changed("q", ability="X", anwser="x"), ["anwser is no known key", "ability = 'X'"]),
+    ({**changed("q", ability="X"), "id": ""}, ["id = ''", "ability = 'X'"]),
+    ({**changed("t", user_text=" "), "topics": "x"}, ["topics is no known key", "turns[0] has neither text nor"]),
+    ({**changed("q", ability="X"), "turns": 3}, ["turns = 3: must be a list", "ability = 'X'"]),
+    ({**row("a"), "turns": [{"text": "x"}, {"user_text": ""}]}, ["turns[0].text is no known", "turns[1] has neither"]),
+    (
+        {**row("a"), "questions": ["what?", changed("q", ability="X")["questions"][0]]},
+        ["questions[0]", "ability = 'X'"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("bad", "parts"), TOGETHER, ids=[parts[0] for _, parts in TOGETHER])
+def test_all_mistakes_of_a_line_are_told_together_whatever_kind_they_are_of(tmp_path, bad, parts):
+    with pytest.raises(DataError) as caught:
+        reader(tmp_path, bad)
+    told = str(caught.value)
+    assert all(part in told for part in parts), told
+    assert len([line for line in told.splitlines() if "line 1" in line]) == len(parts), told
+
+
+def test_nothing_is_said_of_a_key_for_what_is_wrong_with_another(tmp_path):
+    """Without its format nobody knows whether a question needs options; without turns, which evidence there is."""
+    for bad, key in (
+        (changed("q", format="essay", options=["x", "y"]), "questions[0].format"),
+        (changed("q", format="mc", options=7), "questions[0].options"),
+        (
+            {k: v for k, v in changed("q", evidence_turns=[2], image_ids=[1]).items() if k != "turns"},
+            "turns is missing",
+        ),
+        (changed("q", qid=...), "questions[0].qid is missing"),
+    ):
+        with pytest.raises(DataError) as caught:
+            reader(tmp_path, bad)
+        lines = [line for line in str(caught.value).splitlines() if "line 1" in line]
+        assert lines, bad
+        assert all(key in line for line in lines), lines
+
+
+def test_whatever_stands_in_a_line_it_is_an_episode_or_told(tmp_path):
+    """Random damage never raises anything but the error that names the line."""
+    rng = random.Random(5)
+    values = [None, 3, -1, "", "x", [], {}, [1], ["x"], [{}], {"a": "b"}, True, 1.5, [[]], [None]]
+    fine = row("a", 3, 2)
+    fine["questions"][1] |= {"format": "mc", "options": ["x", "y"], "answer": "A"}
+    n_told = 0
+    for _ in range(400):
+        made = json.loads(json.dumps(fine))
+        for _ in range(rng.randint(1, 3)):
+            target = rng.choice([made, *_objects(made, "turns"), *_objects(made, "questions")])
+            target[rng.choice([*target, "more"])] = rng.choice(values)
+        n_told += "line 1" in told_of(tmp_path, made)
+    assert 200 < n_told < 400
+
+
+def told_of(tmp_path, made) -> str:
+    try:
+        reader(tmp_path, made).episode(0, 0)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def _objects(made, part):
+    found = made.get(part)
+    return [one for one in found if isinstance(one, dict) and one] if isinstance(found, list) else []
 
 
 def test_empty_lines_do_not_shift_the_line_that_is_told(tmp_path):

@@ -20,6 +20,8 @@ from interbench_tasks.prices import price_list
 from interbench_tasks.protocols.feedback_calls import Rate
 from interbench_tasks.rows import Rows
 from tests.estimates import OFFERS, demo, estimated, played, taken
+from tests.servers.openai_server import OpenAIServer
+from tests.servers.wordy_brain import WordyBrain
 
 THREE = ["simulated:a", "simulated:b", "simulated:c"]
 
@@ -212,17 +214,19 @@ def test_calls_of_critiques_are_exact_where_it_is_known_whether_models_think(blo
 
 
 def test_a_model_that_asks_back_is_told_and_that_is_a_call_more():
-    task = demo("mmpcbench_demo", "simulated:default,detect=0.9", clarify=True)
-    truth = taken(played(task))
+    task = demo("mmpcbench_demo", "simulated:default,detect=0.9", rows=40, clarify=True)
+    records = played(task)
+    truth = taken(records)
+    styled = sum(turn.branch == "formal" for record in records for turn in record.turns)
     low, high = calls_by_role(estimated(task, given=shares(reasoning_judged=0)))["receiver"]
     assert low < truth["receiver"][0] < high
     none, all_of_them = (
         calls_by_role(estimated(task, given=shares(reasoning_judged=0, clarification=share)))["receiver"]
         for share in (0, 1)
     )
-    assert none == (204, 204)  # 132 items, and 36 of them in two further styles
+    assert none[0] == none[1] == 40 + 2 * styled  # items, and some of them in two further styles
     assert all_of_them[0] == all_of_them[1] > truth["receiver"][0]
-    probed = estimated(task, n=40)
+    probed = estimated(task, n=20)
     assert probed.run.roles[0].calls.holds(truth["receiver"][0])
 
 
@@ -247,6 +251,58 @@ def test_a_share_that_a_task_does_not_have_is_refused_with_those_that_it_has():
         estimated(demo("mmrc_demo", rows=3), given=shares(clarification=0))
     with pytest.raises(BudgetError, match="--share 0.3: must be a kind of call and its share"):
         shares_given(["0.3"], "--share")
+
+
+# --- a real server, whose tokens are not those of the rule of thumb --------------------------------------------------
+
+
+def counted(name: str, folder: Path, monkeypatch, *, n: int, rows: int, roles: tuple[str, ...] = (), judges: str = ""):
+    """An estimate after `n` episodes, and the calls, input and output tokens of a run, as the server counted them."""
+    brain = WordyBrain(asks_back=0.5)
+    with OpenAIServer(brain, check_replies=False) as server:  # memories cut histories
+
+        def model(name: str) -> str:
+            return f"openai:{name}@{server.url}"
+
+        task = demo(
+            name,
+            model("gpt-4o-receiver"),
+            rows=rows,
+            judges=[model(one) for one in judges] or None,
+            clarify=False if judges else None,
+            roles={one: model(one) for one in roles} or None,
+        )
+        monkeypatch.setenv("INTERBENCH_RUNS", str(folder / "runs"))
+        monkeypatch.setenv("INTERBENCH_LEDGER", str(folder / "for the estimate"))
+        found = estimated(task, n=n)
+        for counter in (brain.calls, brain.asked, brain.said):
+            counter.clear()
+        monkeypatch.setenv("INTERBENCH_LEDGER", str(folder / "for the run"))
+        played(task)
+        assert not server.violations
+    return found, brain
+
+
+@pytest.mark.parametrize("n", [0, 4])
+def test_a_conversations_calls_are_those_that_a_server_counts_identical_ones_once(n, tmp_path, monkeypatch):
+    found, brain = counted("mmrc_demo", tmp_path, monkeypatch, n=n, rows=8, roles=("judge", "notetaker"))
+    for own, name in zip(found.run.roles, ["gpt-4o-receiver", "judge", "notetaker"], strict=True):
+        assert own.calls.low == own.calls.high == brain.calls[name]
+        assert own.output_tokens.holds(brain.said[name])
+        if n:
+            assert own.input_tokens.holds(brain.asked[name])
+            assert own.input_tokens.mean == pytest.approx(brain.asked[name], rel=0.1)
+    alone = estimated(demo("mmrc_demo", rows=8)).run.roles[2].calls.mean  # simulations share no replies
+    assert brain.calls["notetaker"] < 0.6 * alone  # two arms take the same notes
+
+
+def test_a_critiques_calls_are_those_that_a_server_counts(tmp_path, monkeypatch):
+    found, brain = counted("mmpcbench_demo", tmp_path, monkeypatch, n=0, rows=40, judges="ab")
+    assert found.run.roles[0].calls.low == found.run.roles[0].calls.high == brain.calls["gpt-4o-receiver"]
+    for own, name in zip(found.run.roles[1:], "ab", strict=True):
+        assert own.calls.low <= brain.calls[name] + 5
+        size = found.rehearsal.over(list(found.rehearsal.episodes))[own.role.role, "judged"]
+        assert size.calls == brain.calls[name]
 
 
 # --- earlier runs, and words --------------------------------------------------------------------------------------

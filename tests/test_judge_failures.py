@@ -10,7 +10,7 @@ from interbench_tasks.backends.options import key_from
 from interbench_tasks.errors import MissingKeyError
 from interbench_tasks.records import Reply, Verdict
 from interbench_tasks.redaction import redact
-from interbench_tasks.runs.keeper import failures_of
+from interbench_tasks.runs.keeper import failures_of, has_unscored
 from tests.conversation_records import answer, conversation, question
 
 ASKED = question("q", "MR")
@@ -34,6 +34,24 @@ def test_a_reply_that_cannot_be_read_is_none_where_the_other_judges_decide():
 
 def test_judges_that_disagree_have_not_failed():
     assert failures_of(record_with(None, SCORED, replace(SCORED, judge="j3", score=1.0))) == set()
+
+
+FAILED = replace(UNREAD, status="error", reason="HTTP 500")
+
+
+def test_what_the_other_judges_decided_is_scored_though_one_judge_failed():
+    decided = record_with(4.0, FAILED, SCORED)
+    assert failures_of(decided) == {"judge j1 failed: HTTP 500"}
+    assert not has_unscored(decided)
+    assert has_unscored(record_with(None, FAILED, SCORED))
+    assert has_unscored(record_with(None, UNREAD))
+    assert not has_unscored(record_with(4.0, UNREAD, SCORED))
+
+
+def test_an_episode_that_failed_or_has_no_reply_is_unscored():
+    decided = record_with(4.0, SCORED)
+    assert has_unscored(replace(decided, status="failed", error="broken"))
+    assert has_unscored(replace(decided, turns=(replace(decided.turns[0], reply=Reply(text="", status="error")),)))
 
 
 def test_the_error_of_a_missing_key_is_readable_after_redaction(monkeypatch):

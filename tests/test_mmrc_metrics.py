@@ -428,6 +428,15 @@ def test_the_harness_gets_at_most_25_rows(memories, rubric):
     assert all(f"score.{ability}.none" in names for ability in ABILITIES) == (rubric is not None)
     assert ("overall.none" in names) == (rubric is not None)
     assert {"n", "n_failed"} <= set(names)
+    assert ("n_judge_failed" in names) == (rubric is not None)
+
+
+def test_answers_without_a_verdict_are_counted_over_all_arms_where_no_overall_is_left():
+    arms = {"none": {"MR": None, "IE": 3}, "note_taking": {"MR": None, "IE": None}}
+    found = table([talk(0, arms), talk(1, arms)], Options(memories=("none", "note_taking")))
+    assert "overall.none" not in found
+    assert found["n_judge_failed"].value == 6
+    assert [found[f"n_judge_failed.{arm}"].value for arm in arms] == [2, 4]
 
 
 # --- rubrics of your own ------------------------------------------------------------------------------------------

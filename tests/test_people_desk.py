@@ -94,22 +94,36 @@ def test_nothing_is_taken_of_items_that_nobody_put(desk):
     assert desk.take(["nowhere"]) == {}
 
 
-def test_items_of_a_run_that_is_gone_stay_and_come_last(desk, clock):
+def test_items_of_a_run_that_is_gone_stay_and_are_given_while_no_other_run_asks(desk, clock):
     desk.begin_run("gone", "task")
-    desk.put([item("a", run="gone")])
+    desk.put([item("a", run="gone"), item("of no run")])
     clock.now += RUN_ALIVE_S + 1
+    assert (desk.item("a").wanted, desk.item("of no run").wanted) == (False, True)
+    assert desk.next_for("ann") == "a", "people go on while the run is being started again"
     desk.begin_run("here", "task")
     desk.put([item("b", run="here")])
-    assert (desk.item("a").wanted, desk.item("b").wanted) == (False, True)
+    assert desk.next_for("ann") == "of no run"
+    desk.submit("of no run", "ann", SAID)
     assert desk.next_for("ann") == "b"
-    assert desk.counts("ann").runs == 1
+    found = desk.counts("ann")
+    assert (found.waiting, found.for_you, found.of_gone_runs, found.runs, found.runs_known) == (2, 1, 1, 1, 2)
+    assert desk.claim("a", "ann").state == "yours", "who wants to may still answer it"
+    desk.skip("a", "ann")
+    desk.put([item("a", run="here")])
+    assert desk.counts("ann").for_you == 2
     desk.end_run("here")
-    assert not desk.item("b").wanted
+    assert (desk.item("b").wanted, desk.counts("ann").for_you) == (False, 2)
+
+
+def test_a_run_is_there_as_long_as_it_says_so(desk, clock):
     desk.begin_run("here", "task")
+    desk.put([item("b", run="here")])
     clock.now += RUN_ALIVE_S - 1
     desk.beat("here")
     clock.now += RUN_ALIVE_S - 1
     assert desk.item("b").wanted
+    clock.now += 2
+    assert not desk.item("b").wanted
 
 
 # --- who gets what ----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import socket
 import time
 
 import pytest
@@ -236,6 +237,19 @@ def test_a_run_that_is_gone_is_told(page, door, desk):
     assert desk.answers("a")[0].content["text"] == "kept for it"
 
 
+def test_who_has_nothing_to_do_is_told_of_items_of_runs_that_are_gone(page, door, desk):
+    desk.begin_run("gone", "t")
+    lay(desk, "a", run="gone")
+    desk.end_run("gone")
+    desk.begin_run("here", "t")
+    one = browser(page, door)
+    assert "1 item belongs to a run that is not there" in one.last.text
+    assert one.get("/status").json()["for_you"] == 0, "else the page would go round in circles"
+    assert "its run is not there" in one.get("/queue").text
+    desk.end_run("here")
+    assert one.get("/next").url.path == "/item/a"
+
+
 def test_a_note_in_an_address_is_one_of_ours_or_nothing(page, door, desk):
     lay(desk, "a")
     one = browser(page, door)
@@ -308,7 +322,7 @@ def test_an_item_that_another_works_on_is_not_given(page, door, desk):
     lay(desk, "a")
     browser(page, door, "simulated-2")
     one = browser(page, door)
-    assert "others are working on it" in one.last.text
+    assert "1 item is with other annotators" in one.last.text
     shown = one.get("/item/a").text
     assert "simulated-2 is working on this item" in shown
     assert '<form method="post" action="/item/a"' not in shown
@@ -474,6 +488,12 @@ def test_a_port_that_is_taken_is_told_and_the_next_one_is_found():
     assert following.port > usual.port
     for one in (usual, following):
         one.socket.close()
+
+
+def test_small_answers_are_sent_at_once():
+    address = free_address("127.0.0.1", 0)
+    assert address.socket.proto == socket.IPPROTO_TCP, "else asyncio leaves Nagle's algorithm on, which costs 40 ms"
+    address.socket.close()
 
 
 def test_served_everywhere_it_answers_to_the_names_of_this_machine():

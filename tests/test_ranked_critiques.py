@@ -129,6 +129,37 @@ def test_a_ranking_without_a_judge_has_the_pcq_of_a_table_without_it():
         assert rankings["c"]["values"][run.receiver] == pytest.approx(two.table(kept)["pcq"].value)
 
 
+# --- pairs ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_in_pcq_is_that_of_the_tables_and_of_the_rankings_step():
+    runs = three()[:2]
+    comparison = compared(runs, ("pcq", "pcq.EE", "eda"))
+    pairs = {pair.metric: pair for pair in comparison.pairs}
+    scored = [{row["id"] for row in run.summaries if "eda" in run.metric_set.contributions(row)} for run in runs]
+    both = scored[0] & scored[1]
+    tables = [run.metric_set.table([row for row in run.summaries if row["id"] in both]) for run in runs]
+    for metric in ("pcq", "pcq.EE"):
+        pair = pairs[metric]
+        assert pair.first.value.value == pytest.approx(tables[0][metric].value)
+        assert pair.second.value.value == pytest.approx(tables[1][metric].value)
+        assert pair.difference.value == pytest.approx(tables[0][metric].value - tables[1][metric].value)
+        assert pair.difference.ci95.low < pair.difference.value < pair.difference.ci95.high
+    assert pairs["pcq"].n == len(both) == pairs["eda"].n
+    assert pairs["pcq"].first.n_not_scored == len(scored[0] - both)
+    assert comparison.unpaired == {}
+
+
+def test_a_pair_in_pcq_leaves_out_what_one_run_alone_has():
+    runs = [three()[0], critiques("c", detects=0.3, fails=0, n=100, first=20)]
+    [pair] = compared(runs, ("pcq",)).pairs
+    counted = [run.metric_set.table(run.summaries)["eda"].n for run in runs]
+    common = sum("eda" in runs[0].metric_set.contributions(row) for row in runs[0].summaries if row["doc_id"] >= 20)
+    assert pair.first.n_not_there == counted[0] - common
+    assert (pair.second.n_not_there, pair.second.n_not_scored) == (0, 100 - common)
+    assert pair.n == common
+
+
 # --- composed metrics in general ------------------------------------------------------------------------------------
 
 NAN = float("nan")

@@ -210,6 +210,12 @@ def test_runs_have_names_that_tell_them_apart(tmp_path):
     assert report.main[0].runs == ("one", "two (2)", "two (3)")
 
 
+def test_runs_of_one_model_are_named_by_their_tasks(tmp_path):
+    run_of_loops(tmp_path / "1", receiver="one")
+    write_run(tmp_path / "2", [talk()], receiver="one", task="talks")
+    assert [run.name for run in report_from([tmp_path], OFFERS).runs] == ["loops", "talks"]
+
+
 def test_a_run_that_never_began_is_named_and_the_others_are_shown(tmp_path):
     run_of_loops(tmp_path / "1")
     (tmp_path / "2").mkdir()

@@ -344,6 +344,18 @@ def test_scores_are_in_points():
     assert main.n_headline == 1
 
 
+def test_main_metrics_stand_by_category_with_their_n(folder):
+    page = Tags(page_of(folder)).text
+    table = page[page.index("main metrics by category") :]
+    assert "even 66.7 [20.8, 93.9] n=3" in table
+    assert "odd 0.0 [0.0, 65.8] n=2 (u 1)" in table
+
+
+def test_without_several_categories_there_is_no_such_table(tmp_path):
+    records = [replace(record, category="one") for record in loops()]
+    assert "by category" not in page_of(write_run(tmp_path / "run", records))
+
+
 # --- other formats ------------------------------------------------------------------------------------------------
 
 
@@ -363,7 +375,9 @@ def test_markdown_has_all_tables_and_escapes(folder, with_section):
 
 def test_csv_has_one_value_a_line(folder, with_section):
     rows = list(csv.DictReader(io.StringIO(report_text([folder], with_section, "csv")[0])))
-    (accuracy,) = [row for row in rows if row["row"] == "accuracy" and row["table"] == "metrics"]
+    of_all = [row for row in rows if row["row"] == "accuracy" and row["table"] == "metrics"]
+    assert [row["category"] for row in of_all] == ["", "even", "odd"]
+    accuracy = of_all[0]
     assert (float(accuracy["value"]), accuracy["n"], accuracy["unscored"]) == (0.4, "5", "1")
     assert accuracy["method"] == "wilson"
     cells = [row for row in rows if row["table"] == "Arms | all: all numbers"]
@@ -389,7 +403,7 @@ def test_json_has_everything_but_drawings(folder, with_section):
 
 def test_latex_has_all_tables(folder, with_section):
     text, _ = report_text([folder], with_section, "latex")
-    assert text.count(r"\begin{tabular}") == 3
+    assert text.count(r"\begin{tabular}") == 4
     assert "accuracy & 40.0 [11.8 to 76.9] & 5 & 1 \\\\" in text
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import random
 
 import pytest
+from PIL import Image
 
 from interbench_tasks.record_json import record_to_json
 from interbench_tasks.report import thumbnails as module
@@ -154,16 +158,24 @@ def test_missing_pictures_are_told(tmp_path):
     assert none.note == "The run folders hold no pictures: in their place stand size and digest."
 
 
-def test_very_many_pictures_are_made_smaller(tmp_path, monkeypatch):
-    digests = keep(tmp_path, 12)
-    whole = thumbnails_from([tmp_path], digests, n_episodes=12, n_bytes=0)
+def noise(seed):
+    file = io.BytesIO()
+    Image.frombytes("RGB", (256, 192), random.Random(seed).randbytes(256 * 192 * 3)).save(file, "WEBP", quality=50)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("share", "side"), [(1.01, None), (0.7, 192), (0.4, 128), (0.1, 96)])
+def test_very_many_pictures_are_made_as_small_as_they_must_be(tmp_path, monkeypatch, share, side):
+    (tmp_path / PICTURES).mkdir()
+    files = [noise(number) for number in range(5)]
+    for number, file in enumerate(files):
+        (tmp_path / PICTURES / f"{number}.webp").write_bytes(file)
     monkeypatch.setattr(module, "FEW_BYTES", 1)
-    room = sum(map(len, whole.files.values())) * 3 // 4
-    monkeypatch.setattr(module, "BYTES_PER_EPISODE", room // 12)  # three quarters of it are for pictures
-    small = thumbnails_from([tmp_path], digests, n_episodes=12, n_bytes=0)
-    assert sum(map(len, small.files.values())) < sum(map(len, whole.files.values()))
-    assert "none is larger than" in small.note
-    assert list(small.files) == list(whole.files)
+    monkeypatch.setattr(module, "BYTES_PER_EPISODE", int(sum(map(len, files)) * share * 4 / 3))
+    found = thumbnails_from([tmp_path], {str(number): 0 for number in range(5)}, n_episodes=1, n_bytes=0)
+    sizes = {max(Image.open(io.BytesIO(base64.b64decode(file))).size) for file in found.files.values()}
+    assert sizes == {side or 256}
+    assert (f"none is larger than {side} pixels" in found.note) == (side is not None)
 
 
 def test_a_verdict_without_a_reply_is_shown():

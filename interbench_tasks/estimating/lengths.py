@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from interbench_tasks.estimating.given import Given
 from interbench_tasks.estimating.played import Played
@@ -52,6 +53,34 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeenRatio:
+    """A ratio of sums over the episodes that were played."""
+
+    top: NDArray[np.float64]
+    """float64 [episodes]."""
+    bottom: NDArray[np.float64]
+    """float64 [episodes], each > 0."""
+
+    @property
+    def mean(self) -> float:
+        """sum(top) / sum(bottom)."""
+        return float(self.top.sum() / self.bottom.sum())
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of its error: few episodes tell little of how much episodes differ."""
+        return max(len(self.top) - 1, 1)
+
+    def error(self, n_more: int) -> float:
+        """Standard error for `n_more` other episodes, from how much these differ."""
+        m = len(self.top)
+        if m < 2:
+            return ONE_EPISODE * self.mean
+        scaled = (self.top - self.mean * self.bottom) / self.bottom.mean()
+        return float(scaled.std(ddof=1)) * math.sqrt(1 / m + 1 / max(n_more, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What episodes that were played tell."""
 
@@ -66,18 +95,15 @@ class Learned:
 
     def mean(self, kind: str) -> float | None:
         """Mean output tokens of the kind; None where none was told."""
-        pairs = self._lengths(kind)
-        return float(pairs[:, 0].sum() / pairs[:, 1].sum()) if len(pairs) else None
+        found = self.length(kind)
+        return None if found is None else found.mean
 
-    def spread(self, kind: str, n_more: int) -> tuple[float, float] | None:
-        """Mean output tokens of the kind, and the standard error for `n_more` other episodes; None: none told."""
+    def length(self, kind: str) -> SeenRatio | None:
+        """Output tokens a call of the kind; None where none was told."""
         pairs = self._lengths(kind)
-        if not len(pairs):
-            return None
-        mean = float(pairs[:, 0].sum() / pairs[:, 1].sum())
-        return mean, _error(pairs[:, 0], pairs[:, 1], mean, n_more)
+        return SeenRatio(top=pairs[:, 0], bottom=pairs[:, 1]) if len(pairs) else None
 
-    def _lengths(self, kind: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    def _lengths(self, kind: str) -> NDArray[np.float64]:
         """[episodes, (tokens, calls)] of those in which all calls of the kind were told."""
         found = []
         for own in self.told.values():
@@ -87,8 +113,8 @@ class Learned:
                 found.append((sum(seen.output_tokens for seen in of_kind), calls))
         return np.array(found, dtype=np.float64).reshape(-1, 2)
 
-    def ratio(self, role: str, kind: str) -> tuple[float, Callable[[int], float]] | None:
-        """Input tokens that were counted / those of the rule of thumb, and its error for n more episodes."""
+    def ratio(self, role: str, kind: str) -> SeenRatio | None:
+        """Input tokens that were counted / those of the rule of thumb."""
         if self.rehearsal is None:
             return None
         lengths = {k: self.mean(k) for own in self.rehearsal.episodes.values() for _, k in own}
@@ -105,9 +131,7 @@ class Learned:
             thumb.append(per_call * seen.calls)
         if not thumb or sum(thumb) <= 0:
             return None
-        top, bottom = np.array(counted, dtype=np.float64), np.array(thumb, dtype=np.float64)
-        mean = float(top.sum() / bottom.sum())
-        return mean, lambda n_more: _error(top, bottom, mean, n_more)
+        return SeenRatio(top=np.array(counted, dtype=np.float64), bottom=np.array(thumb, dtype=np.float64))
 
     def against(self, rehearsal: Rehearsal) -> Learned:
         """With the rehearsal of the same episodes; what is of other data tells no prompts' sizes."""
@@ -121,29 +145,19 @@ def size_of_thoughts() -> float:
     return sum(THINKING) / 2
 
 
-def _error(
-    top: np.ndarray[tuple[int], np.dtype[np.float64]],
-    bottom: np.ndarray[tuple[int], np.dtype[np.float64]],
-    mean: float,
-    n_more: int,
-) -> float:
-    """Standard error of a ratio of sums for `n_more` other episodes, from how much these differ."""
-    m = len(top)
-    if m < 2:
-        return ONE_EPISODE * mean
-    scaled = (top - mean * bottom) / bottom.mean()
-    return float(scaled.std(ddof=1)) * math.sqrt(1 / m + 1 / max(n_more, 1))
-
-
 def learned_lengths(calls: RehearsedCalls, played: Played, rows: Sequence[int]) -> Learned:
     """What the episodes that were played tell; those with a failure tell nothing."""
     wanted = set(rows)
     own = [record for record in played.records if record.repeat == 0 and record.doc_id in wanted and _whole(record)]
     told: dict[int, dict[Key, Seen]] = {}
+    made: set[tuple[object, ...]] = set()
     for record in own:
         found = told.setdefault(record.doc_id, {})
         for role, kind, reply in calls.calls_in(record):
-            if reply.usage.calls:
+            # Whoever asked the same got the same reply, with the time at which it was asked for.
+            call = (role, reply.run.started_at, reply.run.latency_s, reply.text)
+            if reply.usage.calls and call not in made:
+                made.add(call)
                 _add(found.setdefault((role, kind), Seen()), reply.usage.input_tokens, reply.usage.output_tokens)
     untold = {doc for doc, seen in told.items() if any(one.untold for one in seen.values())}
     known = {doc: seen for doc, seen in told.items() if doc not in untold} if played.same else {}

@@ -1,7 +1,9 @@
 """A task's episodes played with stand-ins that say nothing but filler: which calls are made, and what is sent.
 
 Filler is made of characters that stand in no text, one a kind of reply, so that of each prompt it is known how much the
-task itself says and how many replies of which kind are quoted, whatever their length will be.
+task itself says and how many replies of which kind are quoted, whatever their length will be. Each reply also has a
+number of its own: two requests are the same where a run's would be, and the same request is made once, for its reply
+then comes from the ledger (arms that replay one conversation to the same point ask the same).
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from interbench_tasks import settings
 from interbench_tasks.conversations import reader_from
 from interbench_tasks.errors import DataError
 from interbench_tasks.estimating.picture_tokens import picture_tokens
@@ -36,8 +39,11 @@ from interbench_tasks.runs.play import parts_from
 MOST_EPISODES = 500
 """Episodes that are rehearsed; a larger data set is judged by a sample of them."""
 FIRST_FILLER = 0xF0000
-"""A private plane of Unicode: no text of a data set is written in it."""
+FIRST_DIGIT = 0x100000
+"""Private planes of Unicode: no text of a data set is written in them."""
+_BASE = 0xFFFE
 _FILLER = re.compile(r"[\U000F0000-\U000FFFFD]")
+_NOT_OURS = re.compile(r"[\U000F0000-\U000FFFFD\U00100000-\U0010FFFD]")
 _PIECE = 100
 """Characters of filler in one piece of notes: notes that get too long lose some, not all."""
 Lengths = Callable[[str], float]
@@ -103,7 +109,12 @@ def rehearsed(
     reader = reader_from(task.data, task.options)
     parts = replace(parts_from(task.options, task.offers), verifier=_Unread())
     protocol = task.offers.protocols[task.options.common.protocol](task.options.protocol_options, parts)
-    counting = _Counting(calls, models, lengths)
+    shared = (
+        frozenset()
+        if settings.ledger_folder() is None
+        else frozenset(key for key, role in task.roles.items() if role.words.backend != "simulated")
+    )
+    counting = _Counting(calls, models, lengths, shared)
     variants = tuple(getattr(task.options.protocol_options, "variants", ()))
     found: dict[int, Mapping[Key, Size]] = {}
     ids: dict[int, str] = {}
@@ -117,6 +128,7 @@ def rehearsed(
             continue
         stage = _Stage(counting, episode, variants)
         asyncio.run(protocol.play(episode, stage))
+        counting.forget_texts()
         found[doc_id], ids[doc_id] = stage.sizes, episode.id
     if not found:
         raise broken or DataError(f"{task.data.source}: no rows to estimate")
@@ -133,17 +145,44 @@ class _Unread:
 class _Counting:
     """Makes filler, and measures what is sent."""
 
-    def __init__(self, calls: RehearsedCalls, models: Mapping[str, PicturedModel], lengths: Lengths) -> None:
+    def __init__(
+        self,
+        calls: RehearsedCalls,
+        models: Mapping[str, PicturedModel],
+        lengths: Lengths,
+        shared: Collection[str],
+    ) -> None:
         self.calls = calls
         self.models = models
         self.lengths = lengths
+        self._shared = shared
         self._marks: dict[str, str] = {}
         self._texts: dict[str, tuple[float, Counter[str]]] = {}
+        self._numbers: dict[int, int] = {}
+        self._n_calls = 0
 
-    def filler(self, kind: str, share: float = 1.0) -> str:
-        """A reply's worth. Args: share = of the mean length, > 0."""
+    def number_of(self, key: str, variant: str, messages: Sequence[Message]) -> tuple[int, bool]:
+        """The number of the reply to a request, and whether it is made: not where the same was asked before."""
+        self._n_calls += 1
+        if key not in self._shared:
+            return self._n_calls, True
+        parts = tuple(
+            (message.role, *[part if isinstance(part, str) else part.digest for part in message.content])
+            for message in messages
+        )
+        request = hash((key, variant, parts))  # 64 bits: no two of some millions are alike by chance
+        known = self._numbers.setdefault(request, self._n_calls)
+        return known, known == self._n_calls
+
+    def filler(self, kind: str, number: int, share: float = 1.0) -> str:
+        """A reply's worth. Args: number = of the reply; share = of the mean length, > 0."""
         mark = self._marks.setdefault(kind, chr(FIRST_FILLER + len(self._marks)))
-        return mark * max(1, round(self.lengths(kind) * CHARACTERS_PER_TOKEN * share))
+        own = chr(FIRST_DIGIT + number // _BASE % _BASE) + chr(FIRST_DIGIT + number % _BASE)
+        return own + mark * max(1, round(self.lengths(kind) * CHARACTERS_PER_TOKEN * share))
+
+    def forget_texts(self) -> None:
+        """An episode has ended: no other one says the same."""
+        self._texts.clear()
 
     def measured(self, messages: Sequence[Message], model: PicturedModel | None) -> Size:
         """What one call sends."""
@@ -167,7 +206,7 @@ class _Counting:
         if found is None:
             kinds = {mark: kind for kind, mark in self._marks.items()}
             marks = Counter(_FILLER.findall(text))
-            own = text_tokens(_FILLER.sub("", text)) if marks else text_tokens(text)
+            own = text_tokens(_NOT_OURS.sub("", text)) if marks else text_tokens(text)
             quoted: Counter[str] = Counter()
             for mark, n in marks.items():
                 if mark in kinds:
@@ -183,10 +222,14 @@ class _Stage:
         self.sizes: dict[Key, Size] = {}
         self._counting = counting
         self._variants = variants
-        self._clients = {
-            key: _StandIn(name=model.name, key=key, counting=counting, episode=episode, sizes=self.sizes)
-            for key, model in counting.models.items()
-        }
+        self._episode = episode
+        self._clients = {key: self._stand_in(key) for key in counting.models}
+
+    def _stand_in(self, key: str, variant: str = "") -> _StandIn:
+        name = self._counting.models[key].name
+        return _StandIn(
+            name=name, key=key, counting=self._counting, episode=self._episode, sizes=self.sizes, variant=variant
+        )
 
     @property
     def receiver(self) -> RoleClient:
@@ -194,7 +237,7 @@ class _Stage:
 
     @property
     def variants(self) -> Mapping[str, RoleClient]:
-        return dict.fromkeys(self._variants, self.receiver)  # one model, with replies of one length: not known before
+        return {label: self._stand_in("receiver", label) for label in self._variants}  # replies as long as the others
 
     @property
     def providers(self) -> Mapping[str, RoleClient]:
@@ -226,6 +269,8 @@ class _StandIn:
     counting: _Counting
     episode: Episode
     sizes: dict[Key, Size]
+    variant: str = ""
+    """Of a sweep: with other options the same messages are another request."""
 
     async def reply(
         self, messages: Sequence[Message], *, branch: str = "", round: int = 0, purpose: Purpose = "answer"
@@ -233,8 +278,10 @@ class _StandIn:
         role: RoleName = self.key.partition("@")[0]  # type: ignore[assignment]  # keys begin with the role's name
         counting = self.counting
         kind = counting.calls.kind_of(role, purpose, branch, round)
-        size = counting.measured(messages, counting.models[self.key])
-        self.sizes.setdefault((self.key, kind), Size()).add(size)
+        number, made = counting.number_of(self.key, self.variant, messages)
+        if made:
+            size = counting.measured(messages, counting.models[self.key])
+            self.sizes.setdefault((self.key, kind), Size()).add(size)
         call = Call(
             messages=tuple(messages),
             settings=GenerationSettings(max_new_tokens=1, temperature=0),
@@ -244,13 +291,16 @@ class _StandIn:
             branch=branch,
             round=round,
         )
-        thoughts = counting.filler(THOUGHTS) if counting.calls.thinks and purpose == "answer" else None
-        text = counting.calls.says(call) or (self._notes(kind, round) if purpose == "notes" else counting.filler(kind))
+        thoughts = counting.filler(THOUGHTS, number) if counting.calls.thinks and purpose == "answer" else None
+        text = counting.calls.says(call)
+        if text is None:
+            text = self._notes(kind, round, number) if purpose == "notes" else counting.filler(kind, number)
         return Reply(text=text, finish_reason="stop", reasoning=thoughts, usage=Usage(), model=self.name)
 
-    def _notes(self, kind: str, number: int) -> str:
+    def _notes(self, kind: str, turn: int, number: int) -> str:
         """Notes that grow as long as the conversation does, readable for every memory: as JSON, and as a text."""
         n_turns = max(len(self.episode.script), 1)
-        filler = self.counting.filler(kind, 2 * (number + 1) / (n_turns + 1))
-        pieces = [filler[start : start + _PIECE] for start in range(0, len(filler), _PIECE)]
+        filler = self.counting.filler(kind, number, 2 * (turn + 1) / (n_turns + 1))
+        own, filler = filler[:2], filler[2:]
+        pieces = [own + filler[start : start + _PIECE] for start in range(0, len(filler), _PIECE)]
         return json.dumps({"facts": pieces}, ensure_ascii=False)

@@ -165,7 +165,7 @@ class RehearsedForecast:
     def basis(self, found: RehearsedEstimate, given: Given) -> Iterator[str]:
         """What the ranges rest on."""
         if not found.shares:
-            yield "calls: all are certain, as long as none fails"
+            yield "calls: all are certain, as long as none fails; the same request is made once"
         for kind, rate in found.shares.items():
             said = "as you say" if kind in given.shares else "assumed"
             if kind in self._calls.chances and kind not in given.shares:
@@ -231,6 +231,7 @@ class _Drawing:
         self._n_rest = max(n_rest, 1)
         self._text = self._between(*TEXT_RANGE)
         self._lengths: dict[str, Amounts] = {}
+        self._apart: dict[str, Amounts] = {}
         self._shares: dict[str, Amounts] = {}
 
     def run(self) -> RunEstimate:
@@ -290,9 +291,11 @@ class _Drawing:
         ratio = self._learned.ratio(role, kind)
         if ratio is None:
             return np.asarray(size.text * self._text + self._between(*size.pictures) + quoted)
-        mean, error = ratio
+        if role not in self._apart:  # prompts of one role are off together: they are of the same texts
+            self._apart[role] = self._rng.standard_t(ratio.freedom, N_DRAWS)
+        drawn = np.maximum(ratio.mean + ratio.error(self._n_rest) * self._apart[role], 0)
         thumb = size.text + sum(size.pictures) / 2 + sum(n * self._middle(other) for other, n in size.quoted.items())
-        return np.asarray(np.maximum(self._rng.normal(mean, error(self._n_rest), N_DRAWS), 0) * thumb)
+        return np.asarray(drawn * thumb)
 
     def _middle(self, kind: str) -> float:
         return self._learned.mean(kind) or sum(assumed_length(kind, self._given)) / 2
@@ -300,11 +303,12 @@ class _Drawing:
     def _length(self, kind: str, *, n: int) -> Amounts:
         """Mean tokens of the replies of one kind that are still to come."""
         if kind not in self._lengths:
-            spread = self._learned.spread(kind, self._n_rest)
-            if spread is None:
+            seen = self._learned.length(kind)
+            if seen is None:
                 self._lengths[kind] = self._between(*assumed_length(kind, self._given))
             else:
-                self._lengths[kind] = np.maximum(self._rng.normal(*spread, N_DRAWS), 0)
+                apart = seen.error(self._n_rest) * self._rng.standard_t(seen.freedom, N_DRAWS)
+                self._lengths[kind] = np.maximum(seen.mean + apart, 0)
         return self._lengths[kind]
 
     def _share(self, kind: str, size: Size) -> Amounts:

@@ -23,6 +23,7 @@ from interbench_tasks.harness.batched_model import HarnessModel, batch_size_of
 from interbench_tasks.harness.usage import Reported, budget_used_up
 from interbench_tasks.hookspecs import Backend
 from interbench_tasks.plugin_manager import Offers
+from interbench_tasks.records import HUMAN
 from interbench_tasks.redaction import redact, shown_cause
 from interbench_tasks.rows import DataSet
 from interbench_tasks.runs.plan import Facts, RunPlan
@@ -77,8 +78,7 @@ def play_task(
     )
     if limited := limits_text(limits_from(options.common.budget), world_size):
         logger.info(f"interbench: {limited}")
-    if any(role.words.backend == "human" for roles in options.roles.values() for role in roles):
-        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {plan.people}")
+    _say_where_people_are_asked(options, base)
     receiver = receiver_from(lm, args)
     note("begun", task=task, folder=plan.folder, metrics=not getattr(args, "predict_only", False))
     with _a_stop_is_told(plan.folder):
@@ -95,6 +95,12 @@ def play_task(
     _say_what_is_simulated(receiver, options)
     say_who_is_related(receiver, options)
     return played
+
+
+def _say_where_people_are_asked(options: TaskOptions, base: Path) -> None:
+    if any(role.words.backend == HUMAN for roles in options.roles.values() for role in roles):
+        page = settings.people_desk() or base
+        logger.info(f"interbench: people give the feedback; the page for them: interbench serve {page}")
 
 
 def _say_usage(played: PlayedRun, n_wanted: int) -> None:
@@ -304,12 +310,18 @@ def _say(played: PlayedRun, options: TaskOptions, n_wanted: int, output_path: st
         note("failed", error, task=played.folder.name)
     if played.n_failed == (report.n_skipped if played.usage.get("stopped") else 0):
         return  # what a budget kept from starting did not fail; `_say_usage` tells it
-    share = played.n_failed / max(n_wanted, 1)
+    share = played.n_unscored / max(n_wanted, 1)
     reasons = sorted(played.errors.items(), key=lambda item: -item[1])[:5]
     told = "; ".join(f"{count} x {text}" for text, count in reasons)
     level = "ERROR" if share > options.common.max_failed_share else "WARNING"
-    logger.log(
-        level,
-        f"interbench: {played.n_failed} of {n_wanted} episodes ({share:.1%}) have no score, or not in every arm: "
-        f"{told}. They are unscored, not wrong; see {played.folder}",
-    )
+    n_decided = played.n_failed - played.n_unscored
+    decided = f"in {n_decided} episodes judges failed, and the others decided without them" if n_decided else ""
+    if played.n_unscored:
+        decided = f"; {decided}" if decided else ""
+        logger.log(
+            level,
+            f"interbench: {played.n_unscored} of {n_wanted} episodes ({share:.1%}) have no score, or not in every arm: "
+            f"{told}. They are unscored, not wrong{decided}; see {played.folder}",
+        )
+    else:
+        logger.warning(f"interbench: {decided}: {told}; see {played.folder}")

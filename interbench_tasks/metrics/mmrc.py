@@ -23,10 +23,11 @@ Ours:
   where none is named), `imp_precision_micro`: |pictures named and right| / |pictures named|.
 - `accuracy.<arm>`, `accuracy.<ability>.<arm>`: right options / multiple-choice and true-or-false questions, without a
   judge. They are not part of the scores: the paper does not say how the two combine, so they do not.
-- Counts: `n` conversations, `n_failed` of which no question has an answer, `n_questions`; of an arm's questions
-  `n_unanswered`, `n_judge_failed` (answered, without a verdict or a judgement), `n_cut_replies` (at the token limit;
-  they count as answers), `n_overflow` (did not fit the model); `n_notes` taken, of which `n_notes_unreadable` kept
-  the old ones, and `n_notes_cut` were cut: to `notes.max_chars`, or because the notetaker reached its token limit.
+- Counts: `n` conversations, `n_failed` of which no question has an answer, `n_questions`; `n_judge_failed` of all arms
+  together; of an arm's questions `n_unanswered`, `n_judge_failed` (answered, without a verdict or a judgement),
+  `n_cut_replies` (at the token limit; they count as answers), `n_overflow` (did not fit the model); `n_notes` taken, of
+  which `n_notes_unreadable` kept the old ones, and `n_notes_cut` were cut: to `notes.max_chars`, or because the
+  notetaker reached its token limit.
 
 A conversation that was never started has no known questions: it is in `n_failed`, and in no `unscored`.
 Intervals: `sums`; questions of one conversation, of its repeats and of conversations of one `cluster` are not
@@ -165,6 +166,7 @@ def _counts(summary: Mapping[str, Any]) -> dict[str, int]:
     found = {"n": 1, "n_failed": int(summary["status"] != "finished"), "n_questions": summary["n_questions"]}
     for arm, own in summary["arms"].items():
         found |= {f"{name}.{arm}": number for name, number in zip(LOSSES, own["lost"], strict=True)}
+        found["n_judge_failed"] = found.get("n_judge_failed", 0) + own["lost"][LOSSES.index("n_judge_failed")]
     return found | dict(zip(NOTE_COUNTS, summary["notes"], strict=True))
 
 

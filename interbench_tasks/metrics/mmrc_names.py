@@ -21,7 +21,7 @@ LOSSES = ("n_unanswered", "n_judge_failed", "n_cut_replies", "n_overflow")
 """Counts of an arm's questions: no reply; a reply and no verdict; a reply cut at the token limit; too long for the
 model."""
 NOTE_COUNTS = ("n_notes", "n_notes_unreadable", "n_notes_cut")
-COUNTS = ("n", "n_failed", "n_questions")
+COUNTS = ("n", "n_failed", "n_questions", "n_judge_failed")
 MAX_HEADLINE_ROWS = 25
 """Rows in the harness's table, siblings included."""
 ROWS_OF_A_RATE = 5
@@ -113,7 +113,8 @@ class Lineup:
 
         `overall` of the first two arms with its interval, n and unscored count, each followed by the six scores by
         their values alone (`bare`): a row of the paper's Table 3. With one arm also EP, IMP, RP and accuracy; without a
-        judge these alone. All the rest is in `metrics.json` and in `interbench table --layout mmrc`.
+        judge these alone. `n_judge_failed` stands there also where no overall is left to say how many are unscored. The
+        rest is in `metrics.json` and in `interbench table --layout mmrc`.
         """
         counted = [f"{name}.{arm}" for arm in self.arms for name in ("accuracy", "ep", "imp", "rp")]
         if self.scale is None:
@@ -121,7 +122,7 @@ class Lineup:
         names = []
         for arm in self.arms[:2]:
             names += [f"overall.{arm}", *(f"score.{ability}.{arm}" for ability in ABILITIES)]
-        return [*names, *(counted if len(self.arms) == 1 else []), "n", "n_failed"]
+        return [*names, *(counted if len(self.arms) == 1 else []), "n", "n_failed", "n_judge_failed"]
 
     def bare(self) -> frozenset[str]:
         """Those of the headline that stand there by their value alone."""

@@ -63,6 +63,8 @@ CLAIM_S = 600.0
 """After so long without a sign of life an item is given to somebody else; a draft that is saved is one."""
 RUN_ALIVE_S = 20.0
 """A run that was silent for so long is taken for gone."""
+_IS_NEXT = "(mine = 0 AND answers + others < needs AND (wanted OR nobody_asks))"
+"""Of what `OPEN` finds: what may be given to the annotator."""
 
 
 class Desk:
@@ -179,9 +181,9 @@ class Desk:
         """How much there is to do, for one annotator."""
         now = self._clock()
         with self._file.look() as db:
-            waiting, for_you, with_others = db.execute(
-                f"SELECT count(*), coalesce(sum(mine = 0 AND answers + others < needs), 0), "
-                f"coalesce(sum(others > 0), 0) FROM ({OPEN})",
+            waiting, for_you, with_others, gone = db.execute(
+                f"SELECT count(*), coalesce(sum({_IS_NEXT}), 0), coalesce(sum(others > 0), 0), "
+                f"coalesce(sum(NOT wanted), 0) FROM ({OPEN})",
                 self._open_parameters(annotator, now),
             ).fetchone()
             (yours,) = db.execute(
@@ -191,18 +193,25 @@ class Desk:
                 "SELECT coalesce(sum(ended_at IS NULL AND seen_at > ?), 0), count(*) FROM run", (now - RUN_ALIVE_S,)
             ).fetchone()
         return Counts(
-            waiting=waiting, for_you=for_you, with_others=with_others, yours=yours, runs=runs, runs_known=known
+            waiting=waiting,
+            for_you=for_you,
+            with_others=with_others,
+            of_gone_runs=gone,
+            yours=yours,
+            runs=runs,
+            runs_known=known,
         )
 
     def next_for(self, annotator: str) -> str | None:
         """The item that this annotator should do next: one begun already, else the oldest that nobody works on.
 
-        Those of runs that are gone come after those that a run waits for; of each, skipped ones come last.
+        Skipped ones come last. Those of runs that are gone are for times when no run is there: one that is started
+        again asks for its own once more, and what nobody will take is not worth anybody's time.
         """
         with self._file.look() as db:
             row = db.execute(
-                f"SELECT id FROM ({OPEN}) WHERE mine = 0 AND answers + others < needs "
-                "ORDER BY begun DESC, wanted DESC, skipped IS NOT NULL, skipped, place LIMIT 1",
+                f"SELECT id FROM ({OPEN}) WHERE {_IS_NEXT} "
+                "ORDER BY begun DESC, skipped IS NOT NULL, skipped, place LIMIT 1",
                 self._open_parameters(annotator, self._clock()),
             ).fetchone()
         return None if row is None else str(row[0])
@@ -218,7 +227,8 @@ class Desk:
 
     def _open_parameters(self, annotator: str, now: float) -> tuple[object, ...]:
         since = now - self._claim_s
-        return (annotator, annotator, since, annotator, since, annotator, now - RUN_ALIVE_S)
+        alive = now - RUN_ALIVE_S
+        return (annotator, annotator, since, annotator, since, annotator, alive, alive)
 
     def waiting(self) -> list[Item]:
         """All items that still need an answer, oldest first."""

@@ -103,6 +103,8 @@ class Counts:
     """Of these, those that this annotator could begin with now."""
     with_others: int
     """Of these, those that others are working on."""
+    of_gone_runs: int
+    """Of these, those that no run waits for at the moment."""
     yours: int
     """What this annotator has answered."""
     runs: int
@@ -165,7 +167,8 @@ SELECT i.id, i.place, i.needs,
     ) AS others,
     EXISTS (SELECT 1 FROM claim c WHERE c.item = i.id AND c.annotator = ? AND c.at > ?) AS begun,
     (SELECT k.at FROM skip k WHERE k.item = i.id AND k.annotator = ?) AS skipped,
-    i.run = '' OR EXISTS (SELECT 1 FROM run r WHERE r.id = i.run AND r.ended_at IS NULL AND r.seen_at > ?) AS wanted
+    i.run = '' OR EXISTS (SELECT 1 FROM run r WHERE r.id = i.run AND r.ended_at IS NULL AND r.seen_at > ?) AS wanted,
+    NOT EXISTS (SELECT 1 FROM run r WHERE r.ended_at IS NULL AND r.seen_at > ?) AS nobody_asks
 FROM item i WHERE i.taken_at IS NULL
     AND (SELECT count(*) FROM submission s WHERE s.item = i.id AND s.undone_at IS NULL) < i.needs
 """

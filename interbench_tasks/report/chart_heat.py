@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from interbench_tasks.metrics.intervals import Estimate
-from interbench_tasks.report.chart_dots import axis_of, drawn_value
+from interbench_tasks.report.chart_dots import drawn_value
 from interbench_tasks.report.chart_numbers import Numbers
 from interbench_tasks.report.drawing import (
     LOOKS,
@@ -17,6 +17,7 @@ from interbench_tasks.report.drawing import (
     Box,
     Point,
     Sheet,
+    axis_over,
     labels_of,
     width_of,
 )
@@ -60,7 +61,8 @@ def heat(
         else:
             sheet.text(Point(x, top - 6), head, turned=45)
     row_labels = labels_of([told.get(row, row) for row in row_values], left - 12)
-    axis = axis_of(numbers).moved(0.0, DEEPEST)
+    values = [estimate.value for estimate in numbers.cells.values()]
+    depth = axis_over(values, top=numbers.points or 1.0).moved(0.0, DEEPEST)
     places = numbers.dims.index(rows), numbers.dims.index(columns)
     found = {(key[places[0]], key[places[1]]): estimate for key, estimate in numbers.cells.items()}
     cells: list[tuple[Box, Estimate | None]] = []
@@ -69,16 +71,16 @@ def heat(
         sheet.text(Point(left - 10, y + CELL / 2), row_labels[told.get(row, row)], align="right", bold=row in bold)
         for place, column in enumerate(column_values):
             cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
-    _draw_cells(sheet, numbers, axis, cells)
+    _draw_cells(sheet, numbers, depth, cells)
     return sheet.svg(id=id, label=label)
 
 
-def _draw_cells(sheet: Sheet, numbers: Numbers, axis: Axis, cells: Sequence[tuple[Box, Estimate | None]]) -> None:
+def _draw_cells(sheet: Sheet, numbers: Numbers, depth: Axis, cells: Sequence[tuple[Box, Estimate | None]]) -> None:
     """Layer by layer, those of one look together: neighbours share what is said of them."""
     there = [(box, estimate) for box, estimate in cells if estimate is not None]
-    for opacity, box in sorted((round(axis.at(estimate.value), 2), box) for box, estimate in there):
+    for opacity, box in sorted((round(depth.at(estimate.value), 2), box) for box, estimate in there):
         sheet.box(box, fill=LOOKS[0].colour, opacity=opacity)
-    for box in (box for box, estimate in there if _is_unsure(estimate, axis)):
+    for box in (box for box, estimate in there if _is_unsure(estimate)):
         sheet.box(box, edge=INK, dashes=(2, 2), width=0.8)
     for box, estimate in there:
         text = drawn_value(numbers, estimate)
@@ -91,6 +93,6 @@ def _draw_cells(sheet: Sheet, numbers: Numbers, axis: Axis, cells: Sequence[tupl
         sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
 
 
-def _is_unsure(estimate: Estimate, axis: Axis) -> bool:
+def _is_unsure(estimate: Estimate) -> bool:
     interval = estimate.ci95
-    return interval is not None and interval.high - interval.low > UNSURE * (axis.high - axis.low)
+    return interval is not None and interval.high - interval.low > UNSURE * (estimate.points or 1.0)

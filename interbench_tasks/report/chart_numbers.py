@@ -116,20 +116,20 @@ def told_in_words(numbers: Numbers, names: Callable[[Key], str] = ", ".join) -> 
 
     >>> one = Estimate(value=0.5, n=4, ci95=Interval(0.2, 0.8), method="wilson")
     >>> told_in_words(numbers_from("accuracy", ["run"], [(("gpt",), one)]))
-    'Accuracy: gpt 50.0% (20.0 to 80.0, n 4).'
+    'Accuracy. gpt: 50.0% (20.0 to 80.0, n 4).'
     """
     cells = list(numbers.cells.items())
     what = numbers.what[:1].upper() + numbers.what[1:]
     if len(cells) <= LONG_LIST:
-        return f"{what}: {'; '.join(_in_words(numbers, names(key), e) for key, e in cells)}."
+        return f"{what}. {'; '.join(_in_words(numbers, names(key), e) for key, e in cells)}."
     (least, low), (most, high) = (pick(cells, key=lambda cell: cell[1].value) for pick in (min, max))
     return (
-        f"{what}, {len(cells)} numbers: the lowest is {_in_words(numbers, names(least), low)}, "
-        f"the highest {_in_words(numbers, names(most), high)}."
+        f"{what}, {len(cells)} numbers. Lowest: {_in_words(numbers, names(least), low)}. "
+        f"Highest: {_in_words(numbers, names(most), high)}."
     )
 
 
 def _in_words(numbers: Numbers, name: str, estimate: Estimate) -> str:
     ends = f"{_ends(numbers, estimate.ci95)}, " if estimate.ci95 is not None else ""
     unit = {"%": "%", "percentage points": " percentage points"}.get(numbers.unit, "")
-    return f"{name} {numbers.shown(estimate.value)}{unit} ({ends}n {estimate.n})"
+    return f"{name}: {numbers.shown(estimate.value)}{unit} ({ends}n {estimate.n})"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.redaction import redact
 from interbench_tasks.report.costs import cost_table, manifest_table
 from interbench_tasks.report.folders import RunContent, content_from, report_folders
-from interbench_tasks.report.main_table import MainTable, main_tables
+from interbench_tasks.report.main_table import MainTable, category_table, main_tables
 from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 
 OnEpisode = Callable[[int, Mapping[str, Any]], None]
@@ -28,6 +30,8 @@ class ReportContent:
     contents: tuple[RunContent, ...]
     """What was read of each of `runs`."""
     main: tuple[MainTable, ...]
+    categories: tuple[ReportTable | None, ...]
+    """For each of `main` its main metrics by category; None where there are no categories."""
     sections: tuple[Section, ...]
     costs: ReportTable | None
     manifest: ReportTable
@@ -47,21 +51,36 @@ def report_from(paths: Sequence[Path], offers: Offers, on_episode: OnEpisode = _
     """
     folders = [folder for path in paths for folder in report_folders(path)]
     _refuse_doubles(folders)
-    contents, problems = _read(folders, offers, on_episode)
+    with _no_garbage_collection():
+        contents, problems = _read(folders, offers, on_episode)
     names = unique_names(contents)
     problems += [f"{names[at]}: {told}" for at, own in enumerate(contents) for told in own.problems]
     runs = tuple(_report_run(own, name) for own, name in zip(contents, names, strict=True))
     sections, failed = _sections(runs, offers)
     headlines = {name: own.headline for name, own in zip(names, contents, strict=True)}
+    main = tuple(main_tables(runs, headlines))
     return ReportContent(
         runs=runs,
         contents=tuple(contents),
-        main=tuple(main_tables(runs, headlines)),
+        main=main,
+        categories=tuple(category_table(table.task, runs, headlines) for table in main),
         sections=sections,
         costs=cost_table(dict(zip(names, contents, strict=True))),
         manifest=manifest_table(dict(zip(names, contents, strict=True))),
         problems=tuple(redact(told) for told in (*problems, *failed)),
     )
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Records are millions of small objects without cycles; looking for cycles takes a quarter of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _refuse_doubles(folders: Sequence[Path]) -> None:
@@ -87,7 +106,13 @@ def _read(folders: Sequence[Path], offers: Offers, on_episode: OnEpisode) -> tup
 
 
 def unique_names(contents: Sequence[RunContent]) -> list[str]:
-    """One name a run, no two equal: the receiver's; where that is not enough with task, run id or folder."""
+    """One name a run, no two equal, as short as they can be.
+
+    The receiver's; of one receiver's runs of several tasks the task's; else with task, run id or folder.
+    """
+    tasks = [own.task for own in contents]
+    if len(contents) > 1 and len({own.receiver for own in contents}) == 1 and len(set(tasks)) == len(tasks):
+        return tasks
     names = [own.receiver for own in contents]
     fuller: tuple[Callable[[RunContent], str], ...] = (
         lambda own: f"{own.receiver} ({own.task})",

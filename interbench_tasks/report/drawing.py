@@ -1,7 +1,7 @@
 """A sheet to draw on in pixels, with one look a series, that becomes a small <svg> (see `svg`).
 
-Series are told apart by marker, line style and hatch as well as by colour; the colours are Okabe and Ito's, of which
-those that are too pale for white paper are darkened, so that each has a contrast of 3:1 with white and with black.
+Series are told apart by marker, line style and hatch as well as by colour; the colours are Okabe and Ito's, a little
+lighter or darker, so that each has a contrast of 3:1 and more with white paper and with a dark page.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Look:
 
 
 LOOKS = (
-    Look(colour="#0072b2", marker="o", dashes=(), hatch=""),
+    Look(colour="#1a80bf", marker="o", dashes=(), hatch=""),
     Look(colour="#d55e00", marker="s", dashes=(6, 2), hatch="////"),
     Look(colour="#009e73", marker="^", dashes=(2, 2), hatch="\\\\\\\\"),
     Look(colour="#cc79a7", marker="D", dashes=(7, 2, 2, 2), hatch="xxxx"),
     Look(colour="#b87a00", marker="v", dashes=(10, 3), hatch="----"),
-    Look(colour="#2f8fc4", marker="P", dashes=(1, 3), hatch="||||"),
+    Look(colour="#808080", marker="P", dashes=(1, 3), hatch="||||"),
 )
 """In the order in which series take them; more cannot be told apart."""
 
@@ -204,7 +204,7 @@ def fitted(text: str, width: float, size: float = NORMAL) -> str:
     """The text, its middle left out where it is longer than `width` pixels.
 
     >>> fitted("a very long name of a model", 90)
-    'a very…a model'
+    'a very…model'
     """
     shown = plain(text)
     if width_of(shown, size) <= width:
@@ -220,7 +220,7 @@ def labels_of(names: Sequence[str], width: float, size: float = NORMAL) -> dict[
     """Each name as a label that fits; where two would look the same, they are numbered.
 
     >>> labels_of(["a very long name of it", "a very short name of it"], 60)
-    {'a very long name of it': 'a v…t 1', 'a very short name of it': 'a v…t 2'}
+    {'a very long name of it': 'a ve…it 1', 'a very short name of it': 'a ve…it 2'}
     """
     found = {name: fitted(name, width, size) for name in names}
     for label in {label for label in found.values() if list(found.values()).count(label) > 1}:

@@ -17,8 +17,9 @@ MARKDOWN_ESCAPED = str.maketrans({character: f"\\{character}" for character in "
 def as_markdown(report: ReportContent) -> str:
     """Headings, tables and paragraphs; a chart is its alternative text and its table."""
     blocks = ["# Interbench report", *_marks(report)]
-    for main in report.main:
+    for main, by_category in zip(report.main, report.categories, strict=True):
         blocks += [f"## {_plain(main.task)}", main.units, markdown_table(as_table(main))]
+        blocks += [markdown_table(by_category)] if by_category is not None else []
     for section in report.sections:
         blocks += [f"## {_plain(section.title)}", *([_plain(section.intro)] if section.intro else [])]
         blocks += [block for part in section.parts for block in _markdown_part(part)]
@@ -68,16 +69,11 @@ def as_csv_text(report: ReportContent) -> str:
     """One value a line. Metrics have their numbers (shares, not percent); cells of other tables their text."""
     rows: list[Mapping[str, object]] = []
     for run in report.runs:
+        shared = {"table": "metrics", "task": run.task, "run": run.name}
         rows += [
-            {
-                "table": "metrics",
-                "task": run.task,
-                "run": run.name,
-                "row": name,
-                "column": "value",
-                **_numbers(estimate),
-            }
-            for name, estimate in run.metrics.items()
+            {**shared, "category": category, "row": name, **_numbers(estimate)}
+            for category, table in ((None, run.metrics), *run.categories.items())
+            for name, estimate in table.items()
         ]
     for section in report.sections:
         for table in _tables(section):
@@ -164,6 +160,7 @@ def as_latex_text(report: ReportContent) -> str:
     """Tables for the package booktabs, each under a comment with its caption."""
     blocks = [f"% {escaped(told)}" for told in _warnings(report)]
     tables = [as_table(main) for main in report.main]
+    tables += [table for table in report.categories if table is not None]
     tables += [table for section in report.sections for table in _tables(section)]
     tables += [report.costs] if report.costs is not None else []
     blocks += [as_latex(Grid(title=table.caption, headers=table.columns, rows=table.rows)) for table in tables]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from interbench_tasks.metrics.intervals import Estimate
-from interbench_tasks.report.cells import ABSENT, shown_value
+from interbench_tasks.report.cells import ABSENT, cell_from, shown_value
 from interbench_tasks.report_parts import ReportRun, ReportTable
 
 
@@ -124,3 +124,28 @@ def as_table(main: MainTable) -> ReportTable:
 
 def _value(cell: MetricCell) -> str:
     return f"{cell.value} [{cell.interval}]" if cell.interval else cell.value
+
+
+def category_table(task: str, runs: Sequence[ReportRun], headlines: Mapping[str, Sequence[str]]) -> ReportTable | None:
+    """The headline metrics of a task by category; None where its episodes have no categories, or only one."""
+    own = [run for run in runs if run.task == task]
+    categories = sorted({category for run in own for category in run.categories})
+    columns = [
+        (run, name)
+        for run in own
+        for name in headlines.get(run.name, ())
+        if any(table[name].method != "count" for table in run.categories.values() if name in table)
+    ]
+    if len(categories) < 2 or not columns:
+        return None
+    rows = [
+        (category, *(_in_category(run.categories.get(category, {}).get(name)) for run, name in columns))
+        for category in categories
+    ]
+    several = len(own) > 1
+    heads = [f"{name} ({run.name})" if several else name for run, name in columns]
+    return ReportTable(caption=f"{task}: main metrics by category", columns=("category", *heads), rows=tuple(rows))
+
+
+def _in_category(estimate: Estimate | None) -> str:
+    return cell_from(estimate, n=True)

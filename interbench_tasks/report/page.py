@@ -36,6 +36,7 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
     """The page; every text of it is escaped, lone surrogates are shown as replacement characters."""
     script = _asset("report.js")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_asset("page.html.jinja"))
+    receivers = {name: own.receiver for name, own in _named(report)}
     page = template.render(
         policy=_policy(script),
         title=_title(report),
@@ -46,7 +47,10 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
         runs=[_run(name, own) for name, own in _named(report)],
         simulated=any(_simulated(own) for own in report.contents),
         problems=report.problems,
-        mains=[_without_task(main) for main in report.main],
+        mains=[
+            _main(main, by_category, receivers)
+            for main, by_category in zip(report.main, report.categories, strict=True)
+        ],
         sections=[_section(number, section) for number, section in enumerate(report.sections, 1)],
         costs=report.costs,
         manifest=report.manifest,
@@ -90,12 +94,14 @@ def _run(name: str, own: RunContent) -> dict[str, Any]:
         for role, model in (models.items() if isinstance(models, Mapping) else ())
         if isinstance(model, Mapping)
     }
+    if shown.get("receiver") == _beside_task(name, own.task, own.receiver):
+        del shown["receiver"]  # it stands in the first column
     wanted = "" if own.n_wanted in (None, own.n_found) else f" of {own.n_wanted:,}"
     return {
-        "name": name.removesuffix(f" ({own.task})"),  # the task stands beside it
+        "name": _beside_task(name, own.task, own.receiver),
         "when": _when(own.manifest),
         "task": own.task,
-        "models": list((shown or {"receiver": own.receiver}).items()),
+        "models": list(shown.items()),
         "episodes": f"{own.n_found:,}{wanted}",
         "unfinished": own.unfinished,
         "simulated": _simulated(own),
@@ -114,12 +120,17 @@ def _when(manifest: Mapping[str, Any]) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(started))
 
 
-def _without_task(main: MainTable) -> dict[str, Any]:
-    """The table for the page: a run is named without the task, which stands above it."""
-    suffix = f" ({main.task})"
+def _beside_task(name: str, task: str, receiver: str) -> str:
+    """A run's name where its task stands beside it."""
+    return receiver if name == task else name.removesuffix(f" ({task})")
+
+
+def _main(main: MainTable, by_category: ReportTable | None, receivers: Mapping[str, str]) -> dict[str, Any]:
+    """The main table for the page, under the name of its task."""
     return {
         "task": main.task,
-        "runs": [name.removesuffix(suffix) for name in main.runs],
+        "by_category": by_category,
+        "runs": [_beside_task(name, main.task, receivers[name]) for name in main.runs],
         "rows": main.rows,
         "n_headline": main.n_headline,
         "has_bounds": main.has_bounds,

@@ -18,9 +18,13 @@ from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
 INTRO = (
     "Each line is a 95% interval around its value; n is how many episodes the value rests on, (u k) how many are "
     "unscored because a call failed. A correction rate is over the test set: questions that the model answered wrongly "
-    "and that count for feedback. Reask (asked again, told nothing) and mismatched (feedback on another question) are "
-    "placebos: only what an arm does beyond its placebo is worth something. A number that is not defined is not drawn."
+    "and that count for feedback. A number that is not defined is not drawn."
 )
+OF_CONTROLS = (
+    " Reask (asked again, told nothing) and mismatched (feedback on another question) are placebos: only what an arm "
+    "does beyond its placebo is worth something."
+)
+OF_ROUNDS = " All rounds of an arm are over the same test set, so the shares of its rounds add up."
 EFFECTS: Mapping[str, str] = {
     "net_content_effect": "detail minus mismatched",
     "net_bit_effect": "simple minus reask",
@@ -57,7 +61,10 @@ def interfeedback_section(runs: Sequence[ReportRun]) -> Section | None:
     """Charts of all runs with a feedback loop; None where there is none."""
     tasks = runs_by_task(runs, "fb", lambda run: run.protocol == "feedback_loop")
     parts = [part for task in tasks for part in _parts(task)]
-    return Section(title="Feedback", intro=INTRO, parts=tuple(parts)) if parts else None
+    arms = united([_arms(run) for task in tasks for run in task.runs])
+    intro = INTRO + (OF_CONTROLS if set(arms) & set(CONTROL_ARMS) else "")
+    intro += OF_ROUNDS if any(isinstance(part, Chart) and BY_ROUND["round"][0] in part.title for part in parts) else ""
+    return Section(title="Feedback", intro=intro, parts=tuple(parts)) if parts else None
 
 
 def _parts(task: TaskRuns) -> Iterator[Chart | ReportTable]:
@@ -151,7 +158,9 @@ def _solved(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> It
     rows = [(*key, *(cell_from(own.get(end)) for end in ends)) for key, own in found.items() if own]
     if rows:
         caption = f"Items by the round in which they were solved{task.suffix}"
-        yield ReportTable(caption=caption, columns=(RUN, "arm", *ends), rows=tuple(rows))
+        yield ReportTable(
+            caption=caption, columns=(RUN, "arm", *(end.replace("round", "round ") for end in ends)), rows=tuple(rows)
+        )
 
 
 def _by_category(task: TaskRuns, tested: Sequence[Tested], arms: Sequence[str]) -> Iterator[Chart]:

@@ -16,7 +16,7 @@ INTRO = (
     "EDA: share of flawed inputs that were challenged. DP: how well the cause is named, SE: how well it is dealt with, "
     "both 0 to 2 over the challenged ones. PCQ puts the three together, in percent. A whisker is a 95% interval; n is "
     "how many items a value rests on. In the heat map a deeper colour is a higher value; a value in a dashed frame "
-    "rests on so few items that its interval covers more than half of the shown scale."
+    "rests on so few items that its interval covers more than half of the scale."
 )
 ALL = "all types"
 BY_TYPE: Mapping[str, tuple[str, str]] = {

@@ -6,6 +6,7 @@ on the common items, `accuracy_after` too, a correction rate on the items in bot
 weighs more or less than another (`WeightedMetrics`: questions of conversations) are ratios of sums: `runs.weighted`.
 Every pair of runs has
 episodes of its own: with three runs and more, none is left out of a pair because a third run lacks it.
+A metric that is a function of several means (PCQ) is compared as such: `runs.composed_pairs`.
 Intervals: `metrics.intervals`, by the clusters of the first run; repeats of an item are not independent.
 Source: ours.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.metrics.composed import Composed
 from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
 from interbench_tasks.runs.comparable import (
     Key,
@@ -34,6 +36,7 @@ from interbench_tasks.runs.comparable import (
     refuse_other_questions,
     warnings_of,
 )
+from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs
 from interbench_tasks.runs.score import ScoredRun
 from interbench_tasks.runs.weighted import Scale, WeightedValues, left_out, unpaired_parts, weighted_pairs
 
@@ -152,6 +155,8 @@ class Comparison:
     """Those that were compared, in the order of the runs' tables."""
     sums: Mapping[str, WeightedValues] = field(default_factory=dict, repr=False, compare=False)
     """Run -> its episodes' sums and weights, in the rows of `values`."""
+    parts: PartValues = field(default_factory=lambda: PartValues(names=(), by_run={}), repr=False, compare=False)
+    """Episodes' own values of what composed metrics are made of."""
 
 
 def comparisons_from(
@@ -199,12 +204,15 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     scales = {m: Scale.of([t[m] for t in tables.values() if m in t]) for table in tables.values() for m in table}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
+    composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
+    parts = PartValues.from_runs(named, composed)
     pairs: list[PairedMetric] = []
     for first, second in couples:
         weighed = [metric for metric in wanted if metric in sums[first] or metric in sums[second]]
         others = {*refused[first, second], *weighed}
-        plain = _paired(first, second, values, wanted, others)
-        pairs += [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in plain]
+        alike = [pair for pair in _paired(first, second, values, wanted, others) if pair.metric not in composed]
+        alike += _composed(first, second, values, parts, composed)
+        pairs += [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in alike]
         pairs += _weighted(first, second, values, sums, [m for m in weighed if m not in refused[first, second]], scales)
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
     return Comparison(
@@ -219,6 +227,7 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
         values=values,
         metrics=wanted,
         sums=sums,
+        parts=parts,
     )
 
 
@@ -345,6 +354,25 @@ def _common_rows(one: EpisodeValues, other: EpisodeValues) -> tuple[list[int], l
     """The rows of the episodes that both runs have, in each of them, in one order."""
     common = sorted(one.row_of.keys() & other.row_of.keys())
     return [one.row_of[key] for key in common], [other.row_of[key] for key in common]
+
+
+def _composed(
+    first: str,
+    second: str,
+    values: Mapping[str, EpisodeValues],
+    parts: PartValues,
+    composed: Mapping[str, Composed],
+) -> Iterator[PairedMetric]:
+    """Every metric that is a function of several means in both runs."""
+    clusters = {key: values[first].clusters[row] for key, row in values[first].row_of.items()}
+    for metric, pair in composed_pairs(first, second, parts, composed, clusters).items():
+        sides = [
+            Side(run=run, value=value, n_not_there=not_there, n_not_scored=not_scored)
+            for run, value, (not_there, not_scored) in zip(
+                (first, second), (pair.first, pair.second), pair.left_out, strict=True
+            )
+        ]
+        yield PairedMetric(metric=metric, first=sides[0], second=sides[1], difference=pair.difference)
 
 
 def _in_points(pair: PairedMetric, points: float) -> PairedMetric:

@@ -28,6 +28,8 @@ class Keeper:
     n_wanted: int
     summaries: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
     failures: dict[Key, set[str]] = field(default_factory=dict)
+    unscored: set[Key] = field(default_factory=set)
+    """Of those with failures, episodes in which something has no score for it."""
     watcher_errors: Counter[str] = field(default_factory=Counter)
     all_played: threading.Event = field(default_factory=threading.Event)
     """Set once every wanted episode has a record."""
@@ -39,6 +41,8 @@ class Keeper:
         self.folder.append(record)
         self.summaries[key] = self.metric_set.summary(record)
         self.failures[key] = failures_of(record)
+        self.unscored.discard(key)
+        self.unscored |= {key} if has_unscored(record) else set()
         if record.passes == 1 and isinstance(self.protocol, TwoPassProtocol) and self.protocol.two_passes:
             self._facts[key] = self.protocol.facts(record)
         self._tell_watchers(record)
@@ -54,6 +58,11 @@ class Keeper:
         """Episodes in which something failed."""
         return sum(bool(found) for found in self.failures.values())
 
+    @property
+    def n_unscored(self) -> int:
+        """Episodes in which something has no score because something failed."""
+        return len(self.unscored)
+
     def errors(self) -> Counter[str]:
         """Error text -> number of episodes."""
         return Counter(text for found in self.failures.values() for text in found)
@@ -68,7 +77,17 @@ class Keeper:
 
 
 def failures_of(record: EpisodeRecord) -> set[str]:
-    """Why something of the episode has no score: itself, one of its replies, or feedback that could not be given."""
+    """What failed in the episode: itself, one of its replies, feedback that could not be given, or a judge."""
+    return _failures(record, decided=True)
+
+
+def has_unscored(record: EpisodeRecord) -> bool:
+    """Whether something has no score because something failed; not where the other judges decided without one."""
+    return bool(_failures(record, decided=False))
+
+
+def _failures(record: EpisodeRecord, *, decided: bool) -> set[str]:
+    """Why something of the episode failed. Args: decided = also judges whose panel came to a verdict without them."""
     if record.status != "finished":
         return {record.error or record.stop_reason}
     failed = [turn.reply for turn in record.turns if not turn.reply.usable]
@@ -76,8 +95,9 @@ def failures_of(record: EpisodeRecord) -> set[str]:
     failed += [feedback.reply for feedback in broken if feedback.reply is not None]
     unjudged = {end.error for end in record.ends if end.error is not None}
     for turn in record.turns:
-        unjudged |= _unjudged(turn.verdicts, turn.verdict)
-        unjudged |= _unjudged(turn.reasoning_verdicts, turn.reasoning_verdict)
+        for verdicts, panel in ((turn.verdicts, turn.verdict), (turn.reasoning_verdicts, turn.reasoning_verdict)):
+            if decided or panel is None or panel.status != "scored":
+                unjudged |= _unjudged(verdicts, panel)
     return {reply.error or "the provider gave no feedback" for reply in failed} | unjudged
 
 

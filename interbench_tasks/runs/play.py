@@ -47,6 +47,8 @@ class PlayedRun:
     folder: Path
     n_failed: int
     """Episodes in which something failed (a call of any role too), or that were never started."""
+    n_unscored: int
+    """Of these, episodes in which something has no score for it; in the others the other judges decided."""
     errors: Mapping[str, int]
     """Error text -> number of episodes."""
     n_second_pass: int | None = None
@@ -229,6 +231,7 @@ def _played(
         report=report,
         folder=plan.folder,
         n_failed=keeper.n_failed,
+        n_unscored=keeper.n_unscored,
         errors=keeper.errors(),
         n_second_pass=episodes.n_second_pass,
         usage=usage_from(budget),

@@ -19,7 +19,8 @@ from interbench_tasks.metrics.composed import Composed, quality
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.ranking import Ranking, across_models, rankings_from
 from interbench_tasks.runs.comparable import Key, by_key, names_of
-from interbench_tasks.runs.compare import Comparison, EpisodeValues
+from interbench_tasks.runs.compare import Comparison
+from interbench_tasks.runs.composed_pairs import composed_of
 from interbench_tasks.runs.score import ScoredRun
 
 QUALITY = "q"
@@ -64,8 +65,9 @@ def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns
     tables = _tables(comparison, runs, named, common, changed=bool(left_out))
     estimates = {m: [own[m] for own in tables.values() if m in own] for m in comparison.metrics}
     points = {m: found[0].points for m, found in estimates.items() if found and found[0].points is not None}
-    composed = _composed(comparison, runs)
-    values = _values(comparison, common, points) | _parts(composed, runs, common)
+    known = composed_of(runs)
+    composed = {metric: known[metric] for metric in comparison.metrics if metric in known}
+    values = _values(comparison, common, points) | comparison.parts.matrices(list(named), common)
     unranked = dict(_unranked({m: values[m] for m in comparison.metrics if m not in composed}, estimates))
     ranked = {metric: own for metric, own in values.items() if metric not in unranked and metric not in composed}
     clusters = _clusters(next(iter(named.values())), common)
@@ -102,24 +104,6 @@ def _tables(
         name: run.metric_set.table([rows[key] for key in common])
         for (name, rows), run in zip(named.items(), runs, strict=True)
     }
-
-
-def _composed(comparison: Comparison, runs: Sequence[ScoredRun]) -> dict[str, Composed]:
-    """Of the compared metrics, those that are a function of other metrics' means; the same one in all runs."""
-    own: Sequence[Mapping[str, Composed]] = [getattr(run.metric_set, "composed", {}) for run in runs]
-    return {m: own[0][m] for m in comparison.metrics if all(m in one for one in own)}
-
-
-def _parts(
-    composed: Mapping[str, Composed], runs: Sequence[ScoredRun], common: Sequence[Key]
-) -> dict[str, NDArray[np.float64]]:
-    """Part of a composed metric -> each episode's own value in each run, [runs, episodes]."""
-    names = list(dict.fromkeys(part for how in composed.values() for part in how.parts))
-    if not names:
-        return {}
-    by_run = [EpisodeValues.from_run(run, names, (), {}) for run in runs]
-    stacked = np.stack([own.values[[own.row_of[key] for key in common]] for own in by_run])
-    return {name: stacked[..., place] for place, name in enumerate(names)}
 
 
 def common_episodes(runs: Sequence[ScoredRun]) -> dict[str, list[Mapping[str, object]]]:

@@ -16,7 +16,7 @@ def come_in(tab, served, annotator: str = "simulated-1") -> None:
     """By keyboard alone."""
     tab.goto(served.link)
     tab.wait_for_url(f"{served.url}/")
-    tab.wait_for_selector("#annotator:focus")
+    tab.locator("#annotator:focus").wait_for()  # by itself
     tab.keyboard.type(annotator)
     tab.keyboard.press("Enter")
     tab.wait_for_url(re.compile(r"/(item/|next)"))

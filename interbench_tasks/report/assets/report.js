@@ -256,13 +256,15 @@
     const known = new Set(own.map((turn) => turn.index));
     const context = { episode, notes, children, last, solved, ends: list(episode.ends) };
     const roots = own.filter((turn) => turn.parent === null || turn.parent === undefined || !known.has(turn.parent));
-    const told = new Set();
-    context.told = told;
+    const told = new Set(), done = new Set();
+    Object.assign(context, { told, done });
     return [
       head(episode, row),
       roots.length ? null : providers(context),
       roots.map((turn, place) => place === 0 || !turn.branch ? chain(turn, context)
         : folded(`Branch ${turn.branch}: a conversation of its own`, "branch", chain(turn, context))),
+      own.some((turn) => !done.has(turn)) ? folded("Turns that continue none of the others", "branch",
+        own.filter((turn) => !done.has(turn)).map((turn) => said(turn, context))) : null,
       answers.length ? asked(answers, questions, context) : null,
       context.ends.filter((end) => !told.has(end)).map((end) => ended(end)),
     ];
@@ -299,7 +301,8 @@
   }
   function chain(turn, context) {
     const parts = [];
-    for (let at = turn; at; ) {
+    for (let at = turn; at && !context.done.has(at); ) {
+      context.done.add(at);
       parts.push(said(at, context), taken(at, context));
       if (at === turn) { context.asked = context.asked || JSON.stringify(obj(at.user).content); parts.push(providers(context)); }
       const next = context.children.get(at.index) || [];
