@@ -73,6 +73,20 @@ def test_a_panel_without_use_is_not_trusted_and_labels_speak_alone():
     assert found.estimate.value == pytest.approx(data.truth[data.labelled].mean())
 
 
+def test_a_stratum_that_is_labelled_in_full_has_no_say_in_how_far_judges_are_trusted():
+    """There nothing is left to predict, so it does not matter that the panel is always wrong in it."""
+    random = np.random.default_rng(22)
+    data = sampled(random, [0.4], n=1000, each=100, sensitivity=0.97, specificity=0.97)
+    wrong = random.random(100) < 0.5
+    joined = Sampled(
+        truth=np.concatenate([data.truth, wrong]),
+        panel=np.concatenate([data.panel, ~wrong]),
+        strata=np.array(["a"] * 1000 + ["b"] * 100),
+        labelled=np.concatenate([data.labelled, np.ones(100, dtype=bool)]),
+    )
+    assert corrected(joined).trust == pytest.approx(corrected(data).trust)
+
+
 def test_good_judges_make_the_labels_worth_more_than_they_are():
     random = np.random.default_rng(7)
     good = corrected(sampled(random, [0.4] * 4, n=3000, each=40, sensitivity=0.95, specificity=0.97))
