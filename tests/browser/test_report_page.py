@@ -187,6 +187,16 @@ def test_the_browser_is_used_by_keyboard_alone(chromium, report_file):
         assert shown(page).locator("h3").text_content() == "loop0"
 
 
+def test_the_same_item_of_another_run_is_one_step_away(chromium, report_file):
+    with Opened(chromium, report_file) as (page, _):
+        press(page, "j", "j", "j")
+        episode = shown(page)
+        assert "two (loops) not corrected" in " ".join(episode.locator("dl").first.inner_text().split())
+        episode.get_by_role("button", name="two (loops)").click()
+        episode.get_by_text("I think A SECOND").wait_for()
+        assert episode.locator("h3").text_content() == "loop2"
+
+
 def test_a_link_to_an_episode_opens_it(chromium, report_file):
     with Opened(chromium, f"{report_file}#episode-3") as (page, _):
         assert shown(page).locator("h3").text_content() == "loop3"
