@@ -88,8 +88,11 @@ def content_from(folder: Path, offers: Offers, on_episode: Callable[[Mapping[str
     reading = _Reading(folder)
     reading.manifest = _json_or_nothing(folder / MANIFEST, reading.problems)
     reading.metric_set = _metric_set(reading, offers)
-    for file, number, line in _episode_lines(folder):
-        _read_line(reading, f"{file.name}, line {number}", line, on_episode)
+    try:
+        for file, number, line in _episode_lines(folder):
+            _read_line(reading, f"{file.name}, line {number}", line, on_episode)
+    except OSError as error:
+        reading.problems.append(f"{error.filename}: cannot be read (to its end): {error.strerror or error}")
     _tell_lines(reading)
     reading.summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
     told = _metrics(reading)

@@ -29,6 +29,9 @@ from interbench_tasks.report.transcripts import Transcripts
 from interbench_tasks.report_parts import Chart, ReportTable, Section
 
 _UNWRITABLE = re.compile("[\ud800-\udfff]")
+_NUMBER = re.compile(r"[-+\u2212]?\d[\d.,]*(?![\w:/@-])")
+_NO_NUMBER = frozenset({"", "-", "\u2013", "unknown"})
+"""What stands in a column of numbers where there is none."""
 _MARKUP_IN_SCRIPT = re.compile("[<>&\u2028\u2029]")
 
 
@@ -58,6 +61,7 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
         index=transcripts.index(),
         blocks=transcripts.blocks,
         pictures=list(thumbnails.files.items()),
+        numeric=numeric_columns,
     )
     return _UNWRITABLE.sub("\ufffd", page)
 
@@ -146,6 +150,21 @@ def _main(main: MainTable, by_category: ReportTable | None, contents: Mapping[st
 def _section(number: int, section: Section) -> dict[str, Any]:
     parts = [_part(f"s{number}p{place}-", part) for place, part in enumerate(section.parts, 1)]
     return {"title": section.title, "intro": section.intro, "parts": parts}
+
+
+def numeric_columns(table: ReportTable) -> list[bool]:
+    """Which columns hold numbers, so that they are set flush right.
+
+    >>> numeric_columns(ReportTable(caption="", columns=("a", "n", "b"), rows=(("x", "1,2", "y"), ("2", "-", "3"))))
+    [False, True, False]
+    """
+    columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
+    return [
+        place > 0
+        and any(map(_NUMBER.match, cells))
+        and all(_NUMBER.match(cell) or cell in _NO_NUMBER for cell in cells)
+        for place, cells in enumerate(columns)
+    ]
 
 
 def _part(prefix: str, part: ReportTable | Chart | str) -> dict[str, Any]:

@@ -188,7 +188,7 @@
     const made = h("div", { class: "item", role: "option", id: `o${shown[place]}`, "aria-selected": place === current,
       "aria-setsize": shown.length, "aria-posinset": place + 1, on: { click: () => choose(place) } },
       url ? h("img", { src: url, alt: "" }) : h("span", { class: "nopic", "aria-hidden": true }),
-      h("div", {}, h("span", { class: "id" }, runs.length > 1 ? h("span", { class: "run" }, runs[row[RUN]]) : null,
+      h("div", {}, h("span", { class: "id" }, controls.run && !controls.run.value ? h("span", { class: "run" }, runs[row[RUN]]) : null,
         row[ID], row[REPEAT] ? ` (repeat ${row[REPEAT]})` : ""),
         h("span", { class: "what" }, what || "-"),
         h("span", { class: "text" }, category && !row[ID].startsWith(category) ? `${category} · ` : "", row[SNIPPET])));
