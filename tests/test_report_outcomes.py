@@ -78,6 +78,7 @@ def test_a_conversation_says_how_its_answers_were_scored():
         "an answer without score",
     )
     assert found.error
+    assert (found.verified, found.solved_round) == (False, None)  # questions have no rounds
 
 
 def critique(fields, **changes):

@@ -45,7 +45,8 @@ def facts_from(obj: Obj) -> EpisodeFacts:
     turns = [turn for turn in obj.get("turns") or () if isinstance(turn, Mapping)]
     ends = [end for end in obj.get("ends") or () if isinstance(end, Mapping)]
     main = [turn for turn in turns if turn.get("role", "receiver") == "receiver"]
-    right = [int(turn.get("round") or 0) for turn in main if _correct(turn) is True]
+    tried = [turn for turn in main if turn.get("question") is None]  # answers to several questions have no rounds
+    right = [int(turn.get("round") or 0) for turn in tried if _correct(turn) is True]
     category = obj.get("category")
     return EpisodeFacts(
         id=str(obj.get("episode_id", "?")),
@@ -54,7 +55,7 @@ def facts_from(obj: Obj) -> EpisodeFacts:
         category=None if category is None else str(category),
         outcomes=tuple(dict.fromkeys(_outcomes(obj, main, ends))),
         solved_round=min(right, default=None),
-        verified=any(_correct(turn) is not None for turn in main),
+        verified=any(_correct(turn) is not None for turn in tried),
         disagreement=any(disagree(verdicts) for turn in turns for verdicts in _panels(turn)),
         leak=any(_leaks(holder.get("feedback")) for holder in (*turns, *ends)),
         error=_failed(obj, turns, ends),

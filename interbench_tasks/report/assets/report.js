@@ -55,7 +55,7 @@
   addEventListener("afterprint", () => { for (const one of closed) one.open = false; });
 
   // --- the list -------------------------------------------------------------------------------------------------
-  const runs = JSON.parse(textOf("run-names"));
+  const named = JSON.parse(textOf("run-names")), runs = named.map(([name]) => name), tasks = named.map(([, task]) => task);
   const [RUN, BLOCK, AT, ID, REPEAT, CATEGORY, OUTCOMES, ROUND, FLAGS, SNIPPET, PICTURE] = [...Array(11).keys()];
   let rows = [], outcomes = [], categories = [], shown = [], current = -1, opened = 0;
   let haystack = null, preparing = null;
@@ -188,7 +188,7 @@
     const made = h("div", { class: "item", role: "option", id: `o${shown[place]}`, "aria-selected": place === current,
       "aria-setsize": shown.length, "aria-posinset": place + 1, on: { click: () => choose(place) } },
       url ? h("img", { src: url, alt: "" }) : h("span", { class: "nopic", "aria-hidden": true }),
-      h("div", {}, h("span", { class: "id" }, runs.length > 1 ? h("span", { class: "run" }, runs[row[RUN]]) : null,
+      h("div", {}, h("span", { class: "id" }, controls.run && !controls.run.value ? h("span", { class: "run" }, runs[row[RUN]]) : null,
         row[ID], row[REPEAT] ? ` (repeat ${row[REPEAT]})` : ""),
         h("span", { class: "what" }, what || "-"),
         h("span", { class: "text" }, category && !row[ID].startsWith(category) ? `${category} · ` : "", row[SNIPPET])));
@@ -272,6 +272,20 @@
   }
   const push = (map, key, value) => { if (!map.has(key)) map.set(key, []); map.get(key).push(value); };
 
+  let twins = null;
+  function others(row) {
+    if (runs.length < 2) return null;
+    const item = (one) => JSON.stringify([tasks[one[RUN]], one[ID], one[REPEAT]]);
+    if (!twins) {
+      twins = new Map();
+      rows.forEach((one, number) => push(twins, item(one), number));
+    }
+    const found = twins.get(item(row)).filter((number) => rows[number] !== row);
+    if (!found.length || found.length > 12) return null;
+    return fact("same item in", found.map((number) => h("div", {}, h("button", { type: "button", class: "link",
+      on: { click: () => { current = shown.indexOf(number); draw(); open(number); } } }, runs[rows[number][RUN]]),
+      ` ${rows[number][OUTCOMES].slice(0, 3).map((name) => outcomes[name]).join(", ")}`)));
+  }
   function head(episode, row) {
     const options = Object.entries(obj(episode.options));
     const flags = [row[FLAGS] & 1 && "judges disagree", row[FLAGS] & 2 && "answer leaked", row[FLAGS] & 4 && "error"].filter(Boolean);
@@ -280,6 +294,7 @@
       h("div", { class: "tags" }, row[OUTCOMES].map((name) => tag(outcomes[name])), flags.map((name) => tag(name, "warn"))),
       h("dl", { class: "facts" },
         runs.length > 1 ? fact("run", runs[row[RUN]]) : null,
+        others(row),
         episode.category != null ? fact("category", episode.category) : null,
         episode.cluster != null ? fact("cluster", episode.cluster) : null,
         episode.target ? fact("target", episode.target) : null,
