@@ -41,10 +41,12 @@ def heat(
     columns: str,
     names: Mapping[str, str] | None = None,
     bold: Collection[str] = (),
+    dashes: bool = True,
 ) -> str:
-    """A drawing of all numbers; a cell without a number is empty.
+    """A drawing of all numbers.
 
-    Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others.
+    Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others; dashes = whether a cell
+        without a number has a dash, for one could be there.
     """
     told = names or {}
     row_values, column_values = numbers.values(rows), numbers.values(columns)
@@ -72,6 +74,8 @@ def heat(
         for place, column in enumerate(column_values):
             cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
     _draw_cells(sheet, numbers, depth, cells)
+    for box in (box for box, estimate in cells if estimate is None and dashes):
+        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
     return sheet.svg(id=id, label=label)
 
 
@@ -89,8 +93,6 @@ def _draw_cells(sheet: Sheet, numbers: Numbers, depth: Axis, cells: Sequence[tup
     for box, estimate in there:
         at = Point(box.left + box.width / 2, box.top + box.height / 2 + 7)
         sheet.text(at, f"n {estimate.n}", size=SMALL - 1, align="center", faint=True)
-    for box in (box for box, estimate in cells if estimate is None):
-        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
 
 
 def _is_unsure(estimate: Estimate) -> bool:

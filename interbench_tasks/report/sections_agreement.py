@@ -129,7 +129,8 @@ def _pairs(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart
     numbers = numbers_from(what, ["judge", "other judge"], sorted(cells, key=lambda cell: own.judges.index(cell[0][0])))
     title = f"Pairs of judges, {NAMES[own.name]}: {what}{of}"
     if len(own.judges) > 2:
-        yield from task.chart(f"pairs-{id}", title, numbers, heat, rows="judge", columns="other judge")
+        where = {"rows": "judge", "columns": "other judge", "dashes": False}
+        yield from task.chart(f"pairs-{id}", title, numbers, heat, **where)
 
 
 def _strictness(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:
