@@ -568,6 +568,17 @@ def test_a_chart_with_too_many_numbers_shows_fewer_runs_and_says_so(tmp_path):
     assert len(charts[title].table.rows) == 8 * 6 * 7
 
 
+def test_hundreds_of_categories_are_limited_too():
+    run = feedback_run()
+    many = {f"category {number}": run.categories["count"] for number in range(150)}
+    charts = charts_of(interfeedback_section([replace(run, categories=many)]))
+    chart = charts["Corrected, by category and arm (the first 110 of 150 categories)"]
+    assert len(chart.table.rows) == 300
+    assert len(chart.svg) < 40_000
+    assert "category 109" in texts_of(chart)
+    assert "category 110" not in texts_of(chart)
+
+
 def test_styles_and_other_metrics_of_critiques_have_charts():
     run = critique_run(more_styles=("formal",))
     rate = run.metrics["eda"]
