@@ -9,6 +9,7 @@ from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.report.chart_dots import drawn_value
 from interbench_tasks.report.chart_numbers import Numbers
 from interbench_tasks.report.drawing import (
+    BOLD,
     LOOKS,
     NORMAL,
     SMALL,
@@ -50,10 +51,10 @@ def heat(
     """
     told = names or {}
     row_values, column_values = numbers.values(rows), numbers.values(columns)
-    left = min(LABELS, max(width_of(told.get(row, row)) for row in row_values) + 14)
+    left = min(LABELS, max(width_of(told.get(row, row)) * (BOLD if row in bold else 1) for row in row_values) + 14)
     wide = min(WIDEST, (WIDTH - left - (0 if len(column_values) <= FEW else 90)) / len(column_values))
     flat = len(column_values) <= FEW
-    heads = labels_of([told.get(column, column) for column in column_values], wide - 6 if flat else 150)
+    heads = labels_of([told.get(column, column) for column in column_values], (wide - 6) / BOLD if flat else 150)
     top = 22.0 if flat else max(width_of(head) for head in heads.values()) * math.sqrt(0.5) + 16
     sheet = Sheet(top + CELL * len(row_values) + 4)
     for place, head in enumerate(heads.values()):

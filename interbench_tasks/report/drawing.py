@@ -31,6 +31,9 @@ FAINT, GRID = 0.75, 0.18
 _WIDE, _BROAD, _CAPITAL, _NARROW, _OTHER = 1.02, 0.95, 0.72, 0.36, 0.63
 """Width of letters, in their size; those of the widest common font, so that no text is longer than we think."""
 
+BOLD = 1.14
+"""How much wider bold letters are."""
+
 Align = Literal["left", "center", "right"]
 
 
@@ -221,6 +224,21 @@ def fitted(text: str, width: float, size: float = NORMAL) -> str:
         if width_of(short, size) <= width:
             return short
     return shown[:1] + "…"
+
+
+def title_of(text: str, width: float) -> str:
+    """The text as a bold title that fits; bold letters are wider."""
+    return fitted(text, width / BOLD)
+
+
+def columns_of(count: int, most: int) -> int:
+    """How many of `count` panels stand beside each other, at most `most`: as many in each line as can be.
+
+    >>> [columns_of(count, 3) for count in (1, 2, 3, 4, 5, 7, 12)]
+    [1, 2, 3, 2, 3, 3, 3]
+    """
+    lines = -(-count // most)
+    return -(-count // lines)
 
 
 def labels_of(names: Sequence[str], width: float, size: float = NORMAL) -> dict[str, str]:
