@@ -16,6 +16,7 @@ from interbench_tasks.critique_votes import Vote
 from interbench_tasks.errors import RunFolderError
 from interbench_tasks.metrics.agreement import agreement_of, labels_from
 from interbench_tasks.metrics.intervals import Estimate, Interval
+from interbench_tasks.metrics.mmrc_analyses import analysed, rows_from
 from interbench_tasks.offers import interbench_report_sections
 from interbench_tasks.plugin_manager import offers_from
 from interbench_tasks.report.judge_labels import fields_of_conversations, fields_of_critiques, joined
@@ -350,17 +351,26 @@ def test_without_judges_no_transcript_is_read(tmp_path):
 def test_trimmed_records_give_the_same_answers_as_whole_ones(tmp_path):
     run = conversation_run(tmp_path, judges=("a", "b"))
     for trimmed, whole in zip(trimmed_records(run.folder, judges=True), read_records(run.folder), strict=True):
-        assert trimmed.questions == whole.questions
+        for one, other in zip(trimmed.questions, whole.questions, strict=True):
+            assert (one.id, one.ability, one.format) == (other.id, other.ability, other.format)
+            assert (one.evidence, one.extra) == (other.evidence, other.extra)
         assert [turn.verdict for turn in trimmed.turns] == [turn.verdict for turn in whole.turns]
         assert [turn.seen for turn in trimmed.turns] == [turn.seen for turn in whole.turns]
         assert [len(turn.verdicts) for turn in trimmed.turns] == [len(turn.verdicts) for turn in whole.turns]
-    assert not any(turn.verdicts for record in trimmed_records(run.folder) for turn in record.turns)
+    one, other = (
+        analysed(rows_from(records, ["notes"]), draws=50)
+        for records in (trimmed_records(run.folder), read_records(run.folder))
+    )
+    assert one == other
+    for record in trimmed_records(run.folder):
+        assert not any(turn.verdicts for turn in record.turns)
+        assert not any(question.text or question.target for question in record.questions)
 
 
 def test_what_has_an_odd_shape_is_complained_about_by_the_reader(tmp_path):
     run = conversation_run(tmp_path, n=1)
     path = run.folder / "episodes.jsonl"
-    for odd in ('"turns":3', '"turns":[3]', '"turns":[{"verdict":3,"verdicts":[4],"index":0}]'):
+    for odd in ('"turns":3', '"turns":[3]', '"questions":[1],"turns":[{"verdict":3,"verdicts":[4],"index":0}]'):
         path.write_text('{"doc_id":0,"repeat":0,' + odd + "}\n", encoding="utf-8")
         with pytest.raises(RunFolderError, match="episodes.jsonl, line 1"):
             list(trimmed_records(run.folder, judges=True))
