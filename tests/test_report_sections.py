@@ -429,12 +429,11 @@ def test_agreement_of_a_run_is_what_compare_says_of_it():
     run = critique_run(votes={"EE.ambiguity": votes})
     report = panel_report([scored_critiques("m", votes)])
     charts = charts_of(agreement_section([run]))
-    for name, title in (
-        ("fleiss_kappa", "Agreement beyond chance: Fleiss' kappa"),
-        ("krippendorffs_alpha", "Agreement beyond chance: Krippendorff's alpha"),
-    ):
+    chart = charts["Agreement beyond chance"]
+    assert chart.table.columns[2:4] == ("coefficient", "agreement (1 at most)")
+    for name, told in (("fleiss_kappa", "Fleiss' kappa"), ("krippendorffs_alpha", "Krippendorff's alpha")):
         expected = report.agreement["detected"][name]
-        value, interval, n, _ = cell(charts[title], "m", "detected")
+        value, interval, n, _ = cell(chart, "m", "detected", told)
         assert value == f"{expected.value:z.2f}"
         assert interval == f"{expected.ci95.low:z.2f} to {expected.ci95.high:z.2f}"
         assert n == str(expected.n)
@@ -453,9 +452,8 @@ def test_scores_of_conversations_are_compared_too(tmp_path):
         labels_from(scores.rows, judges=scores.judges, categories=scores.categories, clusters=scores.clusters),
         ordinal=True,
     )
-    ordinal = charts["Agreement on scores: Krippendorff's ordinal alpha"]
-    assert cell(ordinal, "m", "score")[0] == f"{expected['krippendorffs_alpha.ordinal'].value:.2f}"
-    assert cell(ordinal, "m", "score")[2] == "72"
+    ordinal = cell(charts["Agreement beyond chance"], "m", "score", "ordinal alpha")
+    assert (ordinal[0], ordinal[2]) == (f"{expected['krippendorffs_alpha.ordinal'].value:.2f}", "72")
     assert "Pairs of judges, score: Cohen's quadratic kappa" in charts
     assert "How strict each judge is, score" in charts
 
@@ -471,7 +469,7 @@ def test_a_judge_that_failed_is_left_out_and_never_guessed():
     (detected, *_) = fields_of_critiques(critique_run(votes={"BC": votes}))
     assert detected.rows == [[1, 1, None], [0, 0, 0], [1, 0, 1], [1, 1, 1]]
     charts = charts_of(agreement_section([critique_run(votes={"BC": votes})]))
-    assert cell(charts["Agreement beyond chance: Fleiss' kappa"], "m", "detected")[2:4] == ("3", "1")
+    assert cell(charts["Agreement beyond chance"], "m", "detected", "Fleiss' kappa")[2:4] == ("3", "1")
 
 
 def test_diagnosis_counts_only_where_a_judge_detected_something():
@@ -505,7 +503,7 @@ def test_an_item_of_several_runs_is_one_cluster():
 def test_judges_that_always_agree_have_no_kappa_and_no_0():
     section = agreement_section([critique_run(votes={"BC": [[NO] * 3] * 5})])
     charts = charts_of(section)
-    assert "Agreement beyond chance: Fleiss' kappa" not in charts
+    assert "Agreement beyond chance" not in charts
     assert cell(charts["Pairs of judges that say the same"], "m", "detected")[0] == "100.0"
 
 
