@@ -336,8 +336,9 @@ class ProtocolFactory(Protocol):
 
     Class attributes that are read where they are there: `reads`, the kind of rows that its data set has, `questions`
     (default), `conversations` or `flawed_items`; `question_variables`, what `prompts.question` may name;
-    `prompt_variables`, the prompts of its own that a YAML may replace instead, and what each may name. Of its Options:
-    `rubric_keys`, the rubrics that it needs, and the fields that it needs of each.
+    `prompt_variables`, the prompts of its own that a YAML may replace instead, and what each may name; `calls`, by
+    which `interbench estimate` counts its calls (without it a task is refused there). Of its Options: `rubric_keys`,
+    the rubrics that it needs, and the fields that it needs of each.
     """
 
     @property

@@ -300,7 +300,7 @@ class _DataclassCodec:
                 if name in obj:
                     given[name] = decode(obj[name], runs)
                 elif needed:
-                    raise _Misfit("is missing")  # noqa: TRY301 - named below, as one of a field is
+                    raise _Misfit("is missing")  # noqa: TRY301 - told with the keys around it, as any other
         except _Misfit as misfit:
             misfit.keys.insert(0, name)
             raise

@@ -23,7 +23,8 @@ class OwnValues:
         raise AssertionError("these runs are not read from records")
 
     def contributions(self, summary: Mapping[str, Any]) -> Mapping[str, float]:
-        return summary["own"]
+        own: Mapping[str, float] = summary["own"]
+        return own
 
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         names = list(dict.fromkeys(name for summary in summaries for name in summary["own"]))
@@ -69,7 +70,9 @@ def changed(content: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     return made
 
 
-def episode(number: int, repeat: int = 0, *, cluster: str | None = None, target: str = "B", **own: float | None):
+def episode(
+    number: int, repeat: int = 0, *, cluster: str | None = None, target: str = "B", **own: float | None
+) -> dict[str, Any]:
     """A summary; a metric that is None is not scored."""
     return {
         "id": f"q{number}",

@@ -73,6 +73,20 @@ def test_a_panel_without_use_is_not_trusted_and_labels_speak_alone():
     assert found.estimate.value == pytest.approx(data.truth[data.labelled].mean())
 
 
+def test_a_stratum_that_is_labelled_in_full_has_no_say_in_how_far_judges_are_trusted():
+    """There nothing is left to predict, so it does not matter that the panel is always wrong in it."""
+    random = np.random.default_rng(22)
+    data = sampled(random, [0.4], n=1000, each=100, sensitivity=0.97, specificity=0.97)
+    wrong = random.random(100) < 0.5
+    joined = Sampled(
+        truth=np.concatenate([data.truth, wrong]),
+        panel=np.concatenate([data.panel, ~wrong]),
+        strata=np.array(["a"] * 1000 + ["b"] * 100),
+        labelled=np.concatenate([data.labelled, np.ones(100, dtype=bool)]),
+    )
+    assert corrected(joined).trust == pytest.approx(corrected(data).trust)
+
+
 def test_good_judges_make_the_labels_worth_more_than_they_are():
     random = np.random.default_rng(7)
     good = corrected(sampled(random, [0.4] * 4, n=3000, each=40, sensitivity=0.95, specificity=0.97))
@@ -203,6 +217,24 @@ def test_labels_that_share_a_cluster_widen_the_interval():
     alone, together = corrected(alike).estimate, corrected(alike, clusters=clusters).estimate
     assert together.value == alone.value
     assert together.ci95.high - together.ci95.low > 1.5 * (alone.ci95.high - alone.ci95.low)
+
+
+def test_items_that_share_clusters_are_covered_and_would_not_be_without_them():
+    """600 items in clusters of 10 that say the same, 200 of them labelled."""
+    random = np.random.default_rng(21)
+    hits, alone = 0, 0
+    strata, clusters = np.arange(600) % 4, [str(item // 10) for item in range(600)]
+    for _ in range(200):
+        truth = np.repeat(random.random(60) < 0.4, 10)
+        panel = np.where(truth, random.random(600) < 0.8, random.random(600) >= 0.95).astype(float)
+        data = Sampled(
+            truth=truth.astype(float), panel=panel, strata=strata.astype(str), labelled=drawn(random, strata, 50)
+        )
+        with_them, without = corrected(data, clusters=clusters).estimate.ci95, corrected(data).estimate.ci95
+        hits += with_them.low <= 0.4 <= with_them.high
+        alone += without.low <= 0.4 <= without.high
+    assert 0.91 <= hits / 200 <= 0.985
+    assert alone / 200 < 0.75
 
 
 def test_a_sample_without_any_error_does_not_prove_that_judges_never_err():

@@ -206,6 +206,60 @@ def many(name):
     return run_of(name, [{**episode(i), "own": dict.fromkeys(names, 1)} for i in range(3)])
 
 
+class Weighed(OwnValues):
+    """A stranger's metric set: an episode's values weigh what it says, and `both` is a mean of two such metrics."""
+
+    def parts(self, summary):
+        return {name: (value * summary["weight"], summary["weight"]) for name, value in summary["own"].items()}
+
+    def composites(self):
+        return {"both": ("one", "two")}
+
+    def table(self, summaries):
+        found = super().table(summaries)
+        values = {}
+        for name in found:
+            parts = [self.parts(summary)[name] for summary in summaries if name in summary["own"]]
+            values[name] = sum(value for value, _ in parts) / sum(weight for _, weight in parts)
+        found = {name: replace(own, value=values[name]) for name, own in found.items()}
+        both = replace(found["one"], value=(values["one"] + values["two"]) / 2)
+        return {**found, "both": both}
+
+
+def weighed(name, *rows):
+    """A run. Args: rows = (weight, one, two) of each episode; None: not scored."""
+    episodes = [
+        {**episode(number, one=one, two=two), "weight": weight} for number, (weight, one, two) in enumerate(rows)
+    ]
+    return run_of(name, episodes, metric_set=Weighed())
+
+
+def test_a_strangers_weights_count_and_need_not_be_whole():
+    first = weighed("a", (0.5, 1.0, 0.2), (2.5, 0.0, 0.4), (1, 0.5, None))
+    second = weighed("b", (1.5, 0.0, 0.0), (1.5, 1.0, 0.3), (1, 0.25, 0.9))
+    comparison = compared([first, second], ["one", "two", "both"])
+    assert one(comparison, "one").difference.value == pytest.approx((0.5 + 0 + 0.5) / 4 - (0 + 1.5 + 0.25) / 4)
+    two = one(comparison, "two")
+    assert two.difference.value == pytest.approx((0.1 + 1.0) / 3 - 0.45 / 3)
+    assert (two.n, two.second.n_not_scored) == (2, 1)
+    both = one(comparison, "both")
+    assert both.difference.value == pytest.approx((one(comparison, "one").difference.value + two.difference.value) / 2)
+    assert both.weighted
+    assert both.second.n_not_scored == 1
+    low, high = both.difference.ci95
+    assert -1 <= low < high <= 1
+
+
+def test_weighted_metrics_of_runs_that_share_no_scored_episode_say_so():
+    runs = [weighed("a", (1, 1.0, None), (1, None, 0.5)), weighed("b", (1, None, 0.5), (1, 0.5, 1.0))]
+    comparison = compared(runs, ["one", "two", "both"])
+    assert [pair.metric for pair in comparison.pairs] == ["two"]
+    assert comparison.unpaired == {
+        "one": "no episode is scored in both runs",
+        "both": "no episode is scored in both runs in one",
+    }
+
+
 def test_without_a_name_the_papers_metrics_are_compared_without_single_rounds():
     assert list(compared([many("a"), many("b")]).own["a"]) == [
         "accuracy", "accuracy_after.detail", "correction_rate.detail@p",

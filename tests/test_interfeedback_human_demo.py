@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import datasets
 import pytest
 from PIL import Image
 
@@ -133,6 +134,23 @@ def test_another_layout_is_refused_with_the_columns_there_are(tmp_path, monkeypa
     monkeypatch.delenv("INTERBENCH_PROVIDER", raising=False)
     with pytest.raises(Exception, match=rf"(?s)'{column}'.*it has: id, .*name your columns under"):
         reader_of(own_tasks()["interfeedback_human"])
+
+
+def test_a_folder_saved_by_datasets_is_read(tmp_path, monkeypatch):
+    monkeypatch.delenv("INTERBENCH_PROVIDER", raising=False)
+    rows = [item for item in ITEMS if item["id"] in ("mathverse_01", "mathverse_02", "math_text_01")]
+    columns = {name: [row[name] for row in rows] for name in COLUMNS}
+    columns["images"] = [[str(SHIPPED / image) for image in row["images"]] for row in rows]
+    columns["options"] = [row["options"] or None for row in rows]
+    features = {name: datasets.Value("string") for name in COLUMNS}
+    features |= {"images": datasets.List(datasets.Image()), "options": datasets.List(datasets.Value("string"))}
+    datasets.Dataset.from_dict(columns, features=datasets.Features(features)).save_to_disk(str(tmp_path / "saved"))
+    monkeypatch.setenv("INTERBENCH_DATA", str(tmp_path / "saved"))
+    reader = reader_of(own_tasks()["interfeedback_human"])
+    first, second, third = (reader.episode(doc_id, 0) for doc_id in range(3))
+    assert [len(episode.question.pictures) for episode in (first, second, third)] == [1, 1, 0]
+    assert [len(episode.options) for episode in (first, second, third)] == [4, 0, 0]
+    assert second.levels[0] == rows[1]["feedback_l1"]
 
 
 def test_no_texts_are_needed_where_somebody_writes_them(tmp_path, monkeypatch):

@@ -19,9 +19,10 @@ from interbench_tasks.labels.opinions import labelled_run
 from interbench_tasks.labels.sampling import Design, drawn, keep_sample
 from interbench_tasks.labels.store import LABELS, Label, add_labels
 from interbench_tasks.report.formats import as_text
+from interbench_tasks.runs.judge import Wanted, judge_run
 from interbench_tasks.runs.score import run_from_folder
 from tests.critiques import JUDGES, NO, YES, record
-from tests.judged_runs import OFFERS
+from tests.judged_runs import MANAGER, OFFERS, Speaker, flawed, play, write_task
 from tests.labelled_runs import (
     critique_manifest,
     critique_records,
@@ -40,7 +41,8 @@ DRAWS = 300
 
 
 def numbers(folder, **options):
-    return {one.metric: one for one in calibrated(labelled_run(folder), draws=DRAWS, **options)}
+    options = {"aggregate": False, "draws": DRAWS} | options
+    return {one.metric: one for one in calibrated(labelled_run(folder), **options)}
 
 
 def agreements(folder):
@@ -99,6 +101,21 @@ def test_the_panels_numbers_are_those_of_the_run(labelled):
         assert found[name].panel.n == table[name]["n"]
 
 
+def test_the_panels_interval_is_the_one_of_the_runs_own_table_where_that_says_the_same(tmp_path):
+    folder = critique_run(tmp_path, 60)
+    label_all(folder, design=Design(n=30))
+    computed = numbers(folder)["eda"].panel
+    metrics = run_from_folder(folder, OFFERS).metrics()
+    metrics["metrics"]["eda"]["ci95"] = [0.1, 0.9]
+    metrics["metrics"]["dp"]["value"] = 9.0
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    found = numbers(folder)
+    assert found["eda"].panel.ci95 == (0.1, 0.9)
+    assert found["dp"].panel.value != 9.0, "another number than the transcripts give"
+    (folder / "metrics.json").write_text("{")
+    assert numbers(folder)["eda"].panel == computed
+
+
 def test_the_corrected_numbers_hold_what_people_say_of_all_items(labelled):
     truths = [truth_of(number) for number in range(240)]
     saw = [truth for truth in truths if truth.detected]
@@ -143,7 +160,7 @@ def test_judges_that_err_alike_are_few_and_those_that_do_not_are_many(tmp_path):
 
 def test_dawid_skene_stands_beside_the_panel(labelled):
     pytest.importorskip("crowdkit")
-    found = numbers(labelled)
+    found = numbers(labelled, aggregate=True)
     for name in ("eda", "dp", "se"):
         own = found[name]
         assert own.dawid_skene.n == 240
@@ -157,7 +174,7 @@ def test_with_fewer_judges_than_three_there_is_no_dawid_skene(tmp_path):
     rows = [record(number, [truth_of(number)]) for number in range(60)]
     folder = write_run(tmp_path, rows, critique_manifest() | {"protocol_options": {"judges": []}})
     label_all(folder, design=Design(n=30))
-    own = numbers(folder)["eda"]
+    own = numbers(folder, aggregate=True)["eda"]
     assert own.dawid_skene is None
     assert "needs 3 judges" in own.why_no_aggregate
     assert own.independent.why == "there is one judge only"
@@ -306,7 +323,7 @@ def test_labels_serve_a_run_that_was_judged_again(tmp_path):
         for n, one in enumerate(critique_records())
     ]
     other = write_run(tmp_path / "again", stricter, critique_manifest())
-    found = {one.metric: one for one in calibrated(labelled_run(other, folder), draws=DRAWS)}
+    found = {one.metric: one for one in calibrated(labelled_run(other, folder), aggregate=False, draws=DRAWS)}
     assert found["eda"].corrected.n_labelled == 120
     assert found["eda"].corrected.estimate.value > found["eda"].panel.value
 
@@ -356,7 +373,7 @@ def test_a_run_that_nobody_has_labelled_yet_has_no_numbers_but_says_why(tmp_path
 
 def test_tables_show_every_number_with_its_n(labelled):
     one = labelled_run(labelled)
-    found = calibrated(one, draws=DRAWS)
+    found = calibrated(one, aggregate=False, draws=DRAWS)
     main, judges = map(as_text, tables.calibration_grids(one, found))
     eda = next(line for line in main.splitlines() if line.startswith("eda"))
     assert "240" in eda
@@ -388,10 +405,31 @@ def test_flat_values_and_json_hold_the_same_numbers(labelled):
 
 def test_what_is_missing_is_a_dash_and_its_reason_is_below(labelled):
     one = labelled_run(labelled)
-    (own, *_) = calibrated(one, draws=DRAWS)
+    (own, *_) = calibrated(one, aggregate=False, draws=DRAWS)
     bare = replace(own, corrected=None, why="no reason", dawid_skene=None, why_no_aggregate="too few", panel=None)
-    (row,) = tables.calibration_grids(one, [bare])[0].rows
-    assert row[1:7] == ["-"] * 6
+    main, judges = tables.calibration_grids(one, [bare])
+    assert list(main.rows[0])[1:] == ["-"] * 7
+    assert judges.rows[0][4] == "-"
     lines = " ".join(tables.calibration_lines(one, [bare]))
     assert "Not corrected: eda: no reason." in lines
     assert "No Dawid-Skene of eda: too few." in lines
+
+
+def test_interbench_judge_keeps_the_labels_of_the_run_it_judged_again(tmp_path):
+    """The real command: the new run has the same replies under the same ids."""
+    block = {"protocol": "critique", "judges": ["simulated:j1", "simulated:j2,sensitivity=0.8"]}
+    yaml = write_task(tmp_path, [flawed(number) for number in range(12)], block)
+    task = play(yaml, Speaker(lambda call: f"<think>hm</think>Two numbers contradict each other, {call.episode.id}."))
+    sample = drawn(label_run(task.folder), Design(n=12, strata="none"))
+    keep_sample(task.folder, sample, labelled=())
+    add_labels(
+        task.folder,
+        [Label(item=name, annotator="p1", values={"detected": "no"}, source="csv") for name in sample.items],
+    )
+    wanted = Wanted(out=tmp_path / "again", task=str(yaml), judges="simulated:other")
+    again = judge_run(task.folder, wanted, manager=MANAGER, offers=OFFERS)
+    one = labelled_run(again.folder, task.folder)
+    assert one.n_labelled == 12
+    assert one.run.judges == ("simulated:other",)
+    (eda, *_) = calibrated(one, aggregate=False, draws=DRAWS)
+    assert eda.corrected.estimate.value == 0

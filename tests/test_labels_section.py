@@ -44,15 +44,19 @@ def texts(section) -> str:
 def test_it_has_corrected_numbers_and_agreement_with_every_n(section):
     assert section.title == TITLE
     captions = [part.caption for part in section.parts if isinstance(part, ReportTable)]
-    assert captions == ["Corrected by people's labels", "By each judge alone", "How far people and judges agree"]
+    assert captions == [
+        "Corrected by people's labels",
+        "By each judge alone, by Dawid-Skene, and how many independent judges they are",
+        "How far people and judges agree",
+    ]
     corrected = next(part for part in section.parts if isinstance(part, ReportTable))
     assert corrected.columns[:4] == ("metric", "panel", "corrected", "shift")
     eda = dict(zip(corrected.columns, corrected.rows[0], strict=True))
     assert (eda["metric"], eda["n"], eda["labelled"]) == ("eda", "240", "120")
     assert re.fullmatch(r"\d+\.\d \[\d+\.\d, \d+\.\d\]", eda["corrected"])
     agreement = [part for part in section.parts if isinstance(part, ReportTable)][-1]
-    assert agreement.columns[0] == "value who"
-    assert agreement.rows[0][0] == "detected people with each other"
+    assert agreement.columns[0] == "value, who"
+    assert agreement.rows[0][0] == "detected, people with each other"
     assert "120 of 120 sampled replies are labelled" in texts(section)
 
 

@@ -238,6 +238,13 @@ def test_a_person_may_write_detail_too():
     assert told(record, "detail") == [f"{SENTENCE}\n\nNot that one."]
 
 
+@pytest.mark.parametrize("arm", ["hierarchical", "detail"])
+def test_all_that_a_person_writes_is_told(arm):
+    words = "I <think> so:</think> count again."
+    record, _, _ = play("AB", Person(lambda asked: said(words)), arms=(arm,), max_rounds=1, level_texts=None)
+    assert told(record, arm) == [f"{SENTENCE}\n\n{words}"]
+
+
 def test_a_reply_that_a_person_marks_as_right_is_right_in_its_round():
     person = Person(lambda asked: mark() if asked.round == 2 else said("Look"))
     record, _, table = play("AC", person)

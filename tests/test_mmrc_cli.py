@@ -74,11 +74,14 @@ def test_check_takes_the_name_of_a_task_and_reads_your_data(tmp_path):
     assert "first conversation: 1 turn, no picture, 1 question" in done.output
 
 
-def test_an_estimate_of_a_conversation_is_refused_and_says_what_to_do():
-    done = interbench("estimate", "mmrc_demo")
-    assert done.exit_code != 0
-    assert "knows the protocol feedback_loop only, not conversation" in done.output
-    assert "usage.json" in done.output
+def test_an_estimate_of_a_conversation_says_each_roles_calls():
+    output = interbench("estimate", "mmrc_demo", "--receiver", "openai:gpt-4o", "--limit", "2").check().output
+    assert "mmrc_demo: 2 episodes of the protocol conversation" in output
+    assert [line.split()[0] for line in output.splitlines()[3:7]] == ["receiver", "judge", "notetaker", "all"]
+    assert "calls: all are certain, as long as none fails" in output
+    refused = interbench("estimate", "mmrc_demo", "--share", "clarification=0.2")
+    assert refused.exit_code != 0
+    assert "mmrc_demo has no such share" in refused.output
 
 
 def test_a_file_of_your_own_and_mistakes_in_it(tmp_path):

@@ -156,7 +156,7 @@ def test_one_conversation_alone_has_a_difference_and_no_interval_and_a_word_why(
         assert (pair.difference.value, pair.difference.ci95) == (pytest.approx(2), None)
         assert pair.difference.method == "one_cluster"
     assert any(
-        line.startswith("overall.none: a difference without interval") and "one conversation or cluster" in line
+        line.startswith("overall.none, score.IE.none: a difference without interval") and "one conversation" in line
         for line in foot_lines(comparison)
     )
     assert as_json(comparison)["pairs"][0]["difference"]["ci95"] is None

@@ -11,6 +11,7 @@ import pytest
 
 from interbench_tasks.abilities import ABILITIES
 from interbench_tasks.errors import ConfigError
+from interbench_tasks.hookspecs import WeightedMetrics
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.metrics.mmrc_names import MAX_HEADLINE_ROWS, ROWS_OF_A_RATE
@@ -406,6 +407,30 @@ def test_a_conversations_own_values_average_to_the_table_where_all_have_as_many_
     for name in ("overall.none", "score.IU.none", "rp.none"):
         assert np.mean([row[name] for row in own]) == pytest.approx(found[name].value)
     assert sum(row["n_questions"] for row in own) == 72
+
+
+def test_the_parts_of_all_conversations_add_up_to_the_table():
+    rng = np.random.default_rng(3)
+    records = [
+        talk(
+            n, {arm: {a: int(rng.integers(0, 6)) for a in list(ABILITIES)[n % 3 :]} for arm in ("none", "note_taking")}
+        )
+        for n in range(9)
+    ]
+    metrics = ConversationMetrics(Options(memories=("none", "note_taking")))
+    summaries = [metrics.summary(record) for record in records]
+    assert isinstance(metrics, WeightedMetrics)
+    found = metrics.table(summaries)
+    parts = [metrics.parts(summary) for summary in summaries]
+    names = {name for own in parts for name in own}
+    assert names == {name for name, own in found.items() if own.method != "count"} - set(metrics.composites())
+    for name in names:
+        top, bottom = (sum(own[name][place] for own in parts if name in own) for place in (0, 1))
+        assert top / bottom == pytest.approx(found[name].value)
+        assert bottom == found[name].n
+        assert all(own[name][1] > 0 for own in parts if name in own)
+    for name, of in metrics.composites().items():
+        assert found[name].value == pytest.approx(sum(found[part].value for part in of) / 6)
 
 
 def test_notes_are_counted():

@@ -320,6 +320,17 @@ def test_further_options_of_the_settings_and_of_the_backend_are_sent_as_they_are
     }
 
 
+def test_effort_is_sent_under_the_apis_name_and_the_models_own_words_win() -> None:
+    wanted = {"max_tokens": 64, "temperature": 0.0, "reasoning_effort": "high"}
+    settings = dataclasses.replace(SETTINGS, options={"effort": "low"})
+    _, server = served("A", call_of(settings=settings), effort="high")
+    assert dict(server.log[0].parameters) == wanted
+    _, server = served("A", call_of(settings=dataclasses.replace(SETTINGS, options={"effort": "high"})))
+    assert dict(server.log[0].parameters) == wanted
+    with pytest.raises(BackendError, match="effort and reasoning_effort are both given"):
+        OpenAIBackend("m", base_url="http://localhost:1/v1", effort="low", reasoning_effort="low")
+
+
 def test_the_backend_s_own_generation_settings_overrule_the_task_s() -> None:
     options = {"temperature": 0.7, "max_new_tokens": 9, "top_p": None}
     assert sent_body(top_p=0.5, options=options) == {"max_tokens": 9, "temperature": 0.7}

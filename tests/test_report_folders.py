@@ -168,6 +168,17 @@ def test_usage_that_cannot_be_read_is_named(tmp_path):
     assert "the usage cannot be read" in content.problems[0]
 
 
+def test_a_file_that_cannot_be_opened_is_named_and_the_stored_numbers_are_shown(tmp_path):
+    folder = run_of_loops(tmp_path / "run")
+    score_folder(folder, OFFERS)
+    (folder / "episodes.jsonl").unlink()
+    (folder / "episodes.jsonl").mkdir()
+    content, shown = read(folder)
+    assert shown == []
+    assert content.metrics["accuracy"].n == 5
+    assert "episodes.jsonl: cannot be read" in content.problems[0]
+
+
 def test_episodes_of_ranks_that_were_not_merged_are_read(tmp_path):
     folder = run_of_loops(tmp_path / "run")
     lines = lines_of(folder)

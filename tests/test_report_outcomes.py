@@ -41,6 +41,21 @@ def test_a_feedback_loop_says_what_became_of_it_and_in_which_round(record, outco
     assert (found.outcomes, found.solved_round) == (expected, solved)
 
 
+@pytest.mark.parametrize(
+    ("first", "branch", "outcomes", "solved"),
+    [
+        ("A", {"detail": ["C"]}, ("marked right by a person", "corrected", "corrected by detail"), 1),
+        ("A", {}, ("marked right by a person", "right at once"), 0),
+    ],
+)
+def test_what_a_person_marked_as_right_is_right(first, branch, outcomes, solved):
+    record = made_loop(first, None, branch)
+    last = replace(record.turns[-1], judgement=record.turns[-1].judgement.by_person())
+    ends = (BranchEnd(branch="detail", reason="marked_right"),)
+    found = facts(replace(record, turns=(*record.turns[:-1], last), ends=ends))
+    assert (found.outcomes, found.solved_round) == (outcomes, solved)
+
+
 def test_a_conversation_says_how_its_answers_were_scored():
     asked = [
         question("q1", "IE"),
@@ -63,6 +78,7 @@ def test_a_conversation_says_how_its_answers_were_scored():
         "an answer without score",
     )
     assert found.error
+    assert (found.verified, found.solved_round) == (False, None)  # questions have no rounds
 
 
 def critique(fields, **changes):

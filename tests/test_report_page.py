@@ -133,6 +133,7 @@ def test_an_unfinished_run_carries_a_mark(tmp_path):
     assert "UNFINISHED" in text
     assert "only 6 of 40 episodes are here" in text
     assert "6 of 40" in text
+    assert page.count(">UNFINISHED</") == 2  # among the runs, and above the numbers
 
 
 def test_what_cannot_be_read_is_named_in_the_page(folder):

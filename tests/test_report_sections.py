@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from interbench_tasks.critique_votes import Vote
+from interbench_tasks.errors import RunFolderError
 from interbench_tasks.metrics.agreement import agreement_of, labels_from
-from interbench_tasks.metrics.intervals import Estimate
+from interbench_tasks.metrics.intervals import Estimate, Interval
+from interbench_tasks.metrics.mmrc_analyses import analysed, rows_from
 from interbench_tasks.offers import interbench_report_sections
 from interbench_tasks.plugin_manager import offers_from
 from interbench_tasks.report.judge_labels import fields_of_conversations, fields_of_critiques, joined
@@ -348,11 +350,30 @@ def test_without_judges_no_transcript_is_read(tmp_path):
 
 def test_trimmed_records_give_the_same_answers_as_whole_ones(tmp_path):
     run = conversation_run(tmp_path, judges=("a", "b"))
-    for trimmed, whole in zip(trimmed_records(run.folder), read_records(run.folder), strict=True):
-        assert trimmed.questions == whole.questions
+    for trimmed, whole in zip(trimmed_records(run.folder, judges=True), read_records(run.folder), strict=True):
+        for one, other in zip(trimmed.questions, whole.questions, strict=True):
+            assert (one.id, one.ability, one.format) == (other.id, other.ability, other.format)
+            assert (one.evidence, one.extra) == (other.evidence, other.extra)
         assert [turn.verdict for turn in trimmed.turns] == [turn.verdict for turn in whole.turns]
         assert [turn.seen for turn in trimmed.turns] == [turn.seen for turn in whole.turns]
         assert [len(turn.verdicts) for turn in trimmed.turns] == [len(turn.verdicts) for turn in whole.turns]
+    one, other = (
+        analysed(rows_from(records, ["notes"]), draws=50)
+        for records in (trimmed_records(run.folder), read_records(run.folder))
+    )
+    assert one == other
+    for record in trimmed_records(run.folder):
+        assert not any(turn.verdicts for turn in record.turns)
+        assert not any(question.text or question.target for question in record.questions)
+
+
+def test_what_has_an_odd_shape_is_complained_about_by_the_reader(tmp_path):
+    run = conversation_run(tmp_path, n=1)
+    path = run.folder / "episodes.jsonl"
+    for odd in ('"turns":3', '"turns":[3]', '"questions":[1],"turns":[{"verdict":3,"verdicts":[4],"index":0}]'):
+        path.write_text('{"doc_id":0,"repeat":0,' + odd + "}\n", encoding="utf-8")
+        with pytest.raises(RunFolderError, match="episodes.jsonl, line 1"):
+            list(trimmed_records(run.folder, judges=True))
 
 
 # --- critiques --------------------------------------------------------------------------------------------------------
@@ -408,12 +429,11 @@ def test_agreement_of_a_run_is_what_compare_says_of_it():
     run = critique_run(votes={"EE.ambiguity": votes})
     report = panel_report([scored_critiques("m", votes)])
     charts = charts_of(agreement_section([run]))
-    for name, title in (
-        ("fleiss_kappa", "Agreement beyond chance: Fleiss' kappa"),
-        ("krippendorffs_alpha", "Agreement beyond chance: Krippendorff's alpha"),
-    ):
+    chart = charts["Agreement beyond chance"]
+    assert chart.table.columns[2:4] == ("coefficient", "agreement (1 at most)")
+    for name, told in (("fleiss_kappa", "Fleiss' kappa"), ("krippendorffs_alpha", "Krippendorff's alpha")):
         expected = report.agreement["detected"][name]
-        value, interval, n, _ = cell(charts[title], "m", "detected")
+        value, interval, n, _ = cell(chart, "m", "detected", told)
         assert value == f"{expected.value:z.2f}"
         assert interval == f"{expected.ci95.low:z.2f} to {expected.ci95.high:z.2f}"
         assert n == str(expected.n)
@@ -432,9 +452,8 @@ def test_scores_of_conversations_are_compared_too(tmp_path):
         labels_from(scores.rows, judges=scores.judges, categories=scores.categories, clusters=scores.clusters),
         ordinal=True,
     )
-    ordinal = charts["Agreement on scores: Krippendorff's ordinal alpha"]
-    assert cell(ordinal, "m", "score")[0] == f"{expected['krippendorffs_alpha.ordinal'].value:.2f}"
-    assert cell(ordinal, "m", "score")[2] == "72"
+    ordinal = cell(charts["Agreement beyond chance"], "m", "score", "ordinal alpha")
+    assert (ordinal[0], ordinal[2]) == (f"{expected['krippendorffs_alpha.ordinal'].value:.2f}", "72")
     assert "Pairs of judges, score: Cohen's quadratic kappa" in charts
     assert "How strict each judge is, score" in charts
 
@@ -450,7 +469,7 @@ def test_a_judge_that_failed_is_left_out_and_never_guessed():
     (detected, *_) = fields_of_critiques(critique_run(votes={"BC": votes}))
     assert detected.rows == [[1, 1, None], [0, 0, 0], [1, 0, 1], [1, 1, 1]]
     charts = charts_of(agreement_section([critique_run(votes={"BC": votes})]))
-    assert cell(charts["Agreement beyond chance: Fleiss' kappa"], "m", "detected")[2:4] == ("3", "1")
+    assert cell(charts["Agreement beyond chance"], "m", "detected", "Fleiss' kappa")[2:4] == ("3", "1")
 
 
 def test_diagnosis_counts_only_where_a_judge_detected_something():
@@ -484,7 +503,7 @@ def test_an_item_of_several_runs_is_one_cluster():
 def test_judges_that_always_agree_have_no_kappa_and_no_0():
     section = agreement_section([critique_run(votes={"BC": [[NO] * 3] * 5})])
     charts = charts_of(section)
-    assert "Agreement beyond chance: Fleiss' kappa" not in charts
+    assert "Agreement beyond chance" not in charts
     assert cell(charts["Pairs of judges that say the same"], "m", "detected")[0] == "100.0"
 
 
@@ -493,3 +512,109 @@ def test_transcripts_that_cannot_be_read_are_told(tmp_path):
     section = agreement_section([replace(run, folder=tmp_path / "gone")])
     assert section is not None
     assert "cannot be read" in str(section.parts[0])
+
+
+# --- little or nothing to show ----------------------------------------------------------------------------------------
+
+
+def test_runs_without_any_number_have_no_section(all_runs):
+    empty = [replace(run, metrics={}, categories={}, summaries=(), folder=NOWHERE) for run in all_runs]
+    for name, section in interbench_report_sections().items():
+        found = section(empty)
+        assert found is None or (name == "judges" and "cannot be read" in str(found.parts)), name
+
+
+def test_a_run_of_nothing_but_failures_has_no_rate_and_says_so_nowhere():
+    failed = feedback_run(n=4)
+    rates = {name: e for name, e in failed.metrics.items() if e.method == "count"}
+    assert interfeedback_section([replace(failed, metrics=rates, categories={})]) is None
+
+
+def test_unscored_episodes_are_told_beside_their_number_and_in_the_table_with_bounds():
+    run = feedback_run()
+    rate = run.metrics["correction_rate.detail"]
+    lossy = replace(rate, unscored=3, bounds=Interval(0.1, 0.9))
+    chart = charts_of(interfeedback_section([replace(run, metrics={**run.metrics, "correction_rate.detail": lossy})]))[
+        "Corrected after feedback, by arm and control"
+    ]
+    assert f"n {rate.n} (u 3)" in texts_of(chart)
+    assert chart.table.columns[-1] == "bounds"
+    assert cell(chart, "m", "detail")[3:] == ("3", "10.0 to 90.0")
+    assert cell(chart, "m", "simple")[3:] == ("0", "-")
+
+
+def test_an_estimate_without_an_interval_has_a_mark_and_no_whisker():
+    run = feedback_run(n=8)
+    bare = {name: replace(e, ci95=None) for name, e in run.metrics.items()}
+    chart = charts_of(interfeedback_section([replace(run, metrics=bare, categories={})]))[
+        "Corrected after feedback, by arm and control"
+    ]
+    assert cell(chart, "m", "detail")[1] == "-"
+    assert 'stroke-width="1.8"' not in chart.svg
+    assert chart.svg.count("<use ") == len(chart.table.rows)
+
+
+def test_a_plugins_arm_and_memory_are_shown_by_their_names(tmp_path):
+    arms = charts_of(interfeedback_section([feedback_run(arms=("socratic", "my arm <b>"))]))
+    assert {"socratic", "my arm <b>"} <= set(texts_of(arms["Corrected after feedback, by arm and control"]))
+    talks = charts_of(mmrc_section([conversation_run(tmp_path, memories=("none", "scroll"))]))
+    assert "scroll" in texts_of(talks["Score by ability"])
+
+
+def test_memories_that_act_together_are_one_arm(tmp_path):
+    run = conversation_run(tmp_path, memories=("none", "a+b"))
+    options = {**run.manifest["protocol_options"], "memories": ["none", ["a", "b"]]}
+    charts = charts_of(mmrc_section([replace(run, manifest={**run.manifest, "protocol_options": options})]))
+    assert {row[1] for row in charts["Score by ability"].table.rows} == {"none", "a+b"}
+
+
+def test_more_memories_than_looks_are_limited_with_a_sentence(tmp_path):
+    memories = tuple(f"memory {number}" for number in range(8))
+    charts = charts_of(mmrc_section([conversation_run(tmp_path, memories=memories)]))
+    chart = charts["Score by ability (the first 6 of 8 memories)"]
+    assert {row[1] for row in chart.table.rows} == set(memories)
+    assert "memory 5" in texts_of(chart)
+    assert "memory 6" not in texts_of(chart)
+
+
+def test_a_chart_with_too_many_numbers_shows_fewer_runs_and_says_so(tmp_path):
+    memories = tuple(f"memory {number}" for number in range(6))
+    runs = [conversation_run(tmp_path, f"run {number}", memories=memories, n=2) for number in range(8)]
+    charts = charts_of(mmrc_section(runs))
+    (title,) = (title for title in charts if title.startswith("Score by ability"))
+    assert title == "Score by ability (the first 5 of 8 runs)"
+    assert len(charts[title].svg) < 40_000
+    assert len(charts[title].table.rows) == 8 * 6 * 7
+
+
+def test_hundreds_of_categories_are_limited_too():
+    run = feedback_run()
+    many = {f"category {number}": run.categories["count"] for number in range(150)}
+    charts = charts_of(interfeedback_section([replace(run, categories=many)]))
+    chart = charts["Corrected, by category and arm (the first 110 of 150 categories)"]
+    assert len(chart.table.rows) == 300
+    assert len(chart.svg) < 40_000
+    assert "category 109" in texts_of(chart)
+    assert "category 110" not in texts_of(chart)
+
+
+def test_styles_and_other_metrics_of_critiques_have_charts():
+    run = critique_run(more_styles=("formal",))
+    rate = run.metrics["eda"]
+    shift = replace(rate, value=-0.125, ci95=Interval(-0.5, 0.25))
+    more = {"shift_eda.formal": shift, "far_v": rate, "meda": rate, "dqd": replace(shift, points=2.0), "eda_r": rate}
+    charts = charts_of(mmpcbench_section([replace(run, metrics={**run.metrics, **more})]))
+    assert cell(charts["The same inputs in another style"], "m", "EDA, formal")[0] == "-12.5"
+    others = charts["Valid inputs, two flaws at once, and asking back"]
+    assert [row[1] for row in others.table.rows] == ["valid input: false alarm", "two flaws: something detected"]
+    lost = charts["Diagnosis: how much is lost from reasoning to answer"]
+    assert cell(lost, "m", "reasoning minus answer (DQD)")[:2] == ("-0.12", "-0.50 to +0.25")
+    assert "\N{MINUS SIGN}0.12" in texts_of(lost)
+
+
+def test_a_type_with_one_subcategory_stands_once_in_the_heat_map():
+    votes = {"BC": [[YES] * 3] * 3, "MP.mismatch": [[NO] * 3] * 3}
+    chart = charts_of(mmpcbench_section([critique_run(votes=votes)]))[
+        "Proactive critique quality (PCQ), by type and subcategory"
+    ]
+    assert [row[1] for row in chart.table.rows] == ["all types", "Text-Image Mismatch", "Beyond Capability"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from interbench_tasks.errors import RunFolderError
 from interbench_tasks.labels.items import Judgeable
 from interbench_tasks.labels.opinions import LabelledRun
 from interbench_tasks.labels.sampling import stratum_of
@@ -17,6 +18,7 @@ from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
 from interbench_tasks.metrics.judge_errors import AggregateError, JudgesWorth, dawid_skene, effective_judges
 from interbench_tasks.metrics.sums import Sums, estimates_from_sums
+from interbench_tasks.runs.folder import METRICS, read_json
 
 
 class Part(NamedTuple):
@@ -61,11 +63,11 @@ class Calibrated:
     """Why it cannot."""
     independent: JudgesWorth
     """How many independent judges the panel amounts to, on the labelled replies."""
-    dawid_skene: Estimate | None
-    """By Dawid-Skene instead of the panel's rule; its interval holds the judges' estimated habits for known."""
-    why_no_aggregate: str
     n_open: int
     """Labelled replies that say nothing here, because people differ and nobody has settled it yet."""
+    dawid_skene: Estimate | None = None
+    """By Dawid-Skene instead of the panel's rule; its interval holds the judges' estimated habits for known."""
+    why_no_aggregate: str = ""
 
 
 def metrics_of(labelled: LabelledRun) -> list[LabelMetric]:
@@ -158,23 +160,49 @@ def _score(kind: str, arm: str, value: LabelField) -> LabelMetric:
 # --- one metric -------------------------------------------------------------------------------------------------------
 
 
-def calibrated(labelled: LabelledRun, *, merge_small: bool = False, draws: int = DRAWS) -> list[Calibrated]:
+def calibrated(
+    labelled: LabelledRun, *, merge_small: bool = False, aggregate: bool = True, draws: int = DRAWS
+) -> list[Calibrated]:
     """Every metric that labels can correct.
 
-    Args: merge_small = take strata with too few labels as one, see `metrics.calibration`.
+    Args: merge_small = take strata with too few labels as one, see `metrics.calibration`; aggregate = whether
+        Dawid-Skene is computed, which takes longest.
     Raises: CalibrationError where a library is missing.
     """
-    return [_calibrated(metric, labelled, merge_small=merge_small, draws=draws) for metric in metrics_of(labelled)]
+    found = [_calibrated(metric, labelled, merge_small=merge_small, draws=draws) for metric in metrics_of(labelled)]
+    if aggregate:
+        found = [
+            _with_dawid_skene(one, metric, labelled, draws)
+            for one, metric in zip(found, metrics_of(labelled), strict=True)
+        ]
+    table = _table_of(labelled)
+    return [replace(one, panel=_as_in(table, one)) for one in found]
+
+
+def _table_of(labelled: LabelledRun) -> Mapping[str, Estimate]:
+    """The run's own table, where it has one that can be read."""
+    try:
+        content = read_json(labelled.run.folder / METRICS)
+        return {name: Estimate.from_json(own) for name, own in content["metrics"].items()}
+    except (RunFolderError, KeyError, TypeError, ValueError, AttributeError):
+        return {}  # a run that is not finished, or of another version: the panel's numbers are computed here
+
+
+def _as_in(table: Mapping[str, Estimate], one: Calibrated) -> Estimate | None:
+    """The panel's number as the run's own table has it, where it is the same: its interval then is the same too."""
+    own = table.get(one.metric)
+    if own is None or one.panel is None:
+        return one.panel
+    same = (own.n, own.unscored) == (one.panel.n, one.panel.unscored) and abs(own.value - one.panel.value) < 1e-6
+    return own if same else one.panel
 
 
 def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool, draws: int) -> Calibrated:
-    items = [item for item in labelled.run.items if metric.concerns(item)]
+    items, given = _judged(metric, labelled)
     clusters = [item.cluster for item in items]
     opinions = [labelled.items[item.id].people if item.id in labelled.items else {} for item in items]
     people = _said(metric, opinions)
     panel = _said(metric, [item.panel for item in items])
-    judges = [judge for judge in labelled.run.judges if any(judge in item.judges for item in items)]
-    given = {judge: [item.judges.get(judge) for item in items] for judge in judges}
     corrected, why = None, ""
     try:
         corrected = corrected_mean(
@@ -189,7 +217,6 @@ def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool
         )
     except CalibrationError as error:
         why = str(error)
-    aggregate, why_not = _dawid_skene(metric, items, given, clusters, draws)
     own = [one for one in labelled.items.values() if one.labels and metric.concerns(one.item)]
     n_open = sum(metric.part(one.people) is None for one in own)
     return Calibrated(
@@ -203,10 +230,21 @@ def _calibrated(metric: LabelMetric, labelled: LabelledRun, *, merge_small: bool
         corrected=corrected,
         why=why,
         independent=_independent(metric, opinions, given, clusters, draws),
-        dawid_skene=aggregate,
-        why_no_aggregate=why_not,
         n_open=n_open,
     )
+
+
+def _judged(metric: LabelMetric, labelled: LabelledRun) -> tuple[list[Judgeable], dict[str, list[Opinion | None]]]:
+    """The replies of a metric, and what each judge said of them."""
+    items = [item for item in labelled.run.items if metric.concerns(item)]
+    judges = [judge for judge in labelled.run.judges if any(judge in item.judges for item in items)]
+    return items, {judge: [item.judges.get(judge) for item in items] for judge in judges}
+
+
+def _with_dawid_skene(one: Calibrated, metric: LabelMetric, labelled: LabelledRun, draws: int) -> Calibrated:
+    items, given = _judged(metric, labelled)
+    found, why_not = _dawid_skene(metric, items, given, [item.cluster for item in items], draws)
+    return replace(one, dawid_skene=found, why_no_aggregate=why_not)
 
 
 def _said(metric: LabelMetric, opinions: Sequence[Opinion | None]) -> Said:
@@ -241,18 +279,24 @@ def _independent(
     clusters: Sequence[str],
     draws: int,
 ) -> JudgesWorth:
-    """From the errors on replies that people labelled and that count for them."""
+    """From the errors on labelled replies that count for people and for every judge that gave a verdict."""
     truths = [metric.part(own) for own in people]
-    rows = [row for row, own in enumerate(truths) if own is not None and own.counts]
-    errors = {judge: [_error(metric, truths[row], given[row]) for row in rows] for judge, given in judges.items()}
+    said = {judge: [None if one is None else metric.part(one) for one in own] for judge, own in judges.items()}
+    rows = [
+        row
+        for row, own in enumerate(truths)
+        if own is not None and own.counts and all(_may_count(one[row]) for one in said.values())
+    ]
+    errors = {judge: [_error(truths[row], given[row]) for row in rows] for judge, given in said.items()}
     return effective_judges(errors, clusters=[clusters[row] for row in rows], draws=draws)
 
 
-def _error(metric: LabelMetric, truth: Part | None, opinion: Opinion | None) -> float | None:
-    said = None if opinion is None else metric.part(opinion)
-    if truth is None or said is None or not said.counts:
-        return None
-    return said.value - truth.value
+def _may_count(part: Part | None) -> bool:
+    return part is None or part.counts
+
+
+def _error(truth: Part | None, said: Part | None) -> float | None:
+    return None if truth is None or said is None else said.value - truth.value
 
 
 # --- another aggregate ------------------------------------------------------------------------------------------------

@@ -77,8 +77,8 @@ def _charts(run: ReportRun, found: Sequence[Calibrated], name: str, suffix: str)
 
 
 def _table(grid: Grid, suffix: str) -> ReportTable:
-    names = [" ".join(row[: grid.n_names]) for row in grid.rows]
-    head = " ".join(grid.headers[: grid.n_names])
+    names = [", ".join(row[: grid.n_names]) for row in grid.rows]
+    head = ", ".join(grid.headers[: grid.n_names])
     return ReportTable(
         caption=f"{grid.title}{suffix}",
         columns=(head, *grid.headers[grid.n_names :]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from interbench_tasks.labels.agreement import PEOPLE, Agreement
@@ -19,8 +20,8 @@ def agreement_grid(labelled: LabelledRun, found: Sequence[Agreement], *, title: 
         [
             one.what,
             f"{PEOPLE} with each other" if one.who == PEOPLE else f"{PEOPLE} and {one.who}",
-            cell_from(one.kappa),
-            cell_from(one.exact),
+            _cell(one.kappa),
+            _cell(one.exact),
             *_counts(one.exact or one.kappa),
         ]
         for one in found
@@ -33,12 +34,17 @@ def agreement_grid(labelled: LabelledRun, found: Sequence[Agreement], *, title: 
     )
 
 
+def _cell(estimate: Estimate | None) -> str:
+    """The number without its unscored count, which has a column of its own."""
+    return cell_from(None if estimate is None else replace(estimate, unscored=0))
+
+
 def _counts(estimate: Estimate | None) -> list[str]:
     return [ABSENT, ABSENT] if estimate is None else [str(estimate.n), str(estimate.unscored)]
 
 
 def calibration_grids(labelled: LabelledRun, found: Sequence[Calibrated], *, title: str = "") -> list[Grid]:
-    """The panel's numbers and the corrected ones; then each judge's own."""
+    """The panel's numbers and the corrected ones; then each judge's own, and what the judges are together."""
     rows = [
         [
             one.metric,
@@ -46,17 +52,27 @@ def calibration_grids(labelled: LabelledRun, found: Sequence[Calibrated], *, tit
             cell_from(None if one.corrected is None else one.corrected.estimate),
             _shift(one),
             *_weight(one),
-            cell_from(one.independent.estimate),
-            cell_from(one.dawid_skene),
         ]
         for one in found
     ]
-    headers = ["metric", "panel", "corrected", "shift", "n", "labelled", "worth", "trust", "n_eff", "Dawid-Skene"]
+    headers = ["metric", "panel", "corrected", "shift", "n", "labelled", "worth", "trust"]
     main = Grid(title=title or f"{labelled.run.task}: corrected by people's labels", headers=headers, rows=rows)
     judges = labelled.run.judges
-    alone = [[one.metric, *(cell_from(one.judges.get(judge)) for judge in judges)] for one in found]
-    own = Grid(title="By each judge alone", headers=["metric", *judges], rows=alone)
-    return [main, own] if judges else [main]
+    alone = [
+        [
+            one.metric,
+            *(cell_from(one.judges.get(judge)) for judge in judges),
+            cell_from(one.dawid_skene),
+            cell_from(one.independent.estimate),
+        ]
+        for one in found
+    ]
+    own = Grid(
+        title="By each judge alone, by Dawid-Skene, and how many independent judges they are",
+        headers=["metric", *judges, "Dawid-Skene", "n_eff"],
+        rows=alone,
+    )
+    return [main, own]
 
 
 def _shift(one: Calibrated) -> str:

@@ -135,7 +135,7 @@ def dawid_skene(votes: NDArray[np.int64], n_labels: int) -> NDArray[np.float64]:
     with warnings.catch_warnings():
         # crowd-kit 1.4 uses what pandas 3 is about to drop; nothing of it changes a number.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = model(n_iter=200, tol=1e-7).fit_predict_proba(frame)
+        found = model(n_iter=100, tol=1e-6).fit_predict_proba(frame)
     out[found.index.to_numpy()] = 0.0
     for label in found.columns:
         out[found.index.to_numpy(), int(label)] = found[label].to_numpy()

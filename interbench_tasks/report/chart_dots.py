@@ -20,11 +20,12 @@ from interbench_tasks.report.drawing import (
     Point,
     Sheet,
     axis_over,
+    columns_of,
     draw_legend,
-    fitted,
     labels_of,
     legend_rows,
     looks_of,
+    title_of,
     width_of,
 )
 
@@ -147,7 +148,7 @@ def dots(
         body = plan.body(number)
         if plan.titled:
             at = Point(body.left, body.top - TITLE_LINE / 2 - 2)
-            sheet.text(at, fitted(told.get(panel, panel), plan.panel.width - 4), bold=True)
+            sheet.text(at, title_of(told.get(panel, panel), plan.panel.width - 4), bold=True)
         placed = axis.moved(body.left, body.right)
         _draw_frame(sheet, numbers, body, placed)
         if number % plan.columns == 0:
@@ -162,7 +163,7 @@ def _plan(
     panel_values = numbers.values(panels) if panels is not None else [""]
     row_values = numbers.values(rows)
     series_values = numbers.values(series)[: len(LOOKS)] if series is not None else [""]
-    across = min(columns, len(panel_values))
+    across = columns_of(len(panel_values), columns)
     labels = min(LABELS.get(across, NARROW_LABELS), max(width_of(told.get(row, row)) for row in row_values)) + 12
     room = (WIDTH - labels - PANEL_GAP * (across - 1)) / across
     valued = len(numbers.cells) <= MOST_VALUES

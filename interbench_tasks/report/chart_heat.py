@@ -9,6 +9,7 @@ from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.report.chart_dots import drawn_value
 from interbench_tasks.report.chart_numbers import Numbers
 from interbench_tasks.report.drawing import (
+    BOLD,
     LOOKS,
     NORMAL,
     SMALL,
@@ -41,17 +42,19 @@ def heat(
     columns: str,
     names: Mapping[str, str] | None = None,
     bold: Collection[str] = (),
+    dashes: bool = True,
 ) -> str:
-    """A drawing of all numbers; a cell without a number is empty.
+    """A drawing of all numbers.
 
-    Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others.
+    Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others; dashes = whether a cell
+        without a number has a dash, for one could be there.
     """
     told = names or {}
     row_values, column_values = numbers.values(rows), numbers.values(columns)
-    left = min(LABELS, max(width_of(told.get(row, row)) for row in row_values) + 14)
+    left = min(LABELS, max(width_of(told.get(row, row)) * (BOLD if row in bold else 1) for row in row_values) + 14)
     wide = min(WIDEST, (WIDTH - left - (0 if len(column_values) <= FEW else 90)) / len(column_values))
     flat = len(column_values) <= FEW
-    heads = labels_of([told.get(column, column) for column in column_values], wide - 6 if flat else 150)
+    heads = labels_of([told.get(column, column) for column in column_values], (wide - 6) / BOLD if flat else 150)
     top = 22.0 if flat else max(width_of(head) for head in heads.values()) * math.sqrt(0.5) + 16
     sheet = Sheet(top + CELL * len(row_values) + 4)
     for place, head in enumerate(heads.values()):
@@ -72,6 +75,8 @@ def heat(
         for place, column in enumerate(column_values):
             cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
     _draw_cells(sheet, numbers, depth, cells)
+    for box in (box for box, estimate in cells if estimate is None and dashes):
+        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
     return sheet.svg(id=id, label=label)
 
 
@@ -89,8 +94,6 @@ def _draw_cells(sheet: Sheet, numbers: Numbers, depth: Axis, cells: Sequence[tup
     for box, estimate in there:
         at = Point(box.left + box.width / 2, box.top + box.height / 2 + 7)
         sheet.text(at, f"n {estimate.n}", size=SMALL - 1, align="center", faint=True)
-    for box in (box for box, estimate in cells if estimate is None):
-        sheet.text(Point(box.left + box.width / 2, box.top + box.height / 2), "\N{EN DASH}", align="center", faint=True)
 
 
 def _is_unsure(estimate: Estimate) -> bool:

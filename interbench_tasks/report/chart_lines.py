@@ -21,12 +21,13 @@ from interbench_tasks.report.drawing import (
     Look,
     Point,
     Sheet,
+    columns_of,
     draw_bars,
     draw_legend,
-    fitted,
     labels_of,
     legend_rows,
     looks_of,
+    title_of,
     width_of,
 )
 
@@ -115,7 +116,7 @@ def _drawn(
         body = plan.body(number)
         if plan.titled:
             at = Point(body.left, body.top - TITLE_LINE / 2 - 3)
-            sheet.text(at, fitted(told.get(panel, panel), body.width), bold=True)
+            sheet.text(at, title_of(told.get(panel, panel), body.width), bold=True)
         placed = axis.moved(body.bottom, body.top)
         _draw_frame(sheet, numbers, plan, body, placed, valued=number % plan.columns == 0)
         _draw_bins(sheet, plan, body, [told.get(one, one) for one in plan.bins])
@@ -149,7 +150,7 @@ def _plan(
     panel_values = numbers.values(panels) if panels is not None else [""]
     series_values = numbers.values(series)[: len(LOOKS)] if series is not None else [""]
     bin_values = numbers.values(bins)
-    across = min(columns, len(panel_values))
+    across = columns_of(len(panel_values), columns)
     ticks = max(width_of(tick_text(numbers, tick), SMALL) for tick in axis_of(numbers).ticks) + 10
     wide = min((WIDTH - ticks - GAP * (across - 1)) / across, WIDEST * len(bin_values))
     legend = LEGEND_LINE * len(legend_rows([told.get(name, name) for name in series_values], WIDTH - ticks)) + 4

@@ -59,7 +59,7 @@ class Numbers:
         """What `shown` is in."""
         if self.points is None:
             return "percentage points" if self.signed else "%"
-        return "points" if self.points > 1 else "coefficient"
+        return "points" if self.points > 1 else "1 at most"
 
 
 def numbers_from(

@@ -18,10 +18,12 @@ from interbench_tasks.report.drawing import (
     Look,
     Point,
     Sheet,
+    columns_of,
     draw_legend,
     fitted,
     legend_rows,
     looks_of,
+    title_of,
 )
 
 RADII = {1: 130.0, 2: 115.0, 3: 86.0, 4: 62.0}
@@ -47,7 +49,7 @@ def radar(
     told = names or {}
     panel_values = numbers.values(panels) if panels is not None else [""]
     looks = looks_of(numbers.values(series)[: len(LOOKS)] if series is not None else [""])
-    across = min(4, len(panel_values))
+    across = columns_of(len(panel_values), 4)
     radius, titled = RADII[across], panels is not None and panel_values != [""]
     legend = (
         LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks], WIDTH - 4)) + 6
@@ -66,7 +68,7 @@ def radar(
         centre = Point(x, legend + step * down + (22 if titled else 0) + radius + AROUND)
         if titled:
             at = Point(x, legend + step * down + 10)
-            sheet.text(at, fitted(told.get(panel, panel), WIDTH / across - 20), bold=True, align="center")
+            sheet.text(at, title_of(told.get(panel, panel), WIDTH / across - 20), bold=True, align="center")
         _draw_web(sheet, numbers, centre, axis, spoke_values)
         filled = len(panel_values) <= 4
         for name, look in looks.items():

@@ -92,8 +92,9 @@ def foot_lines(comparison: Comparison) -> Iterator[str]:
             "overall is the mean of its abilities' values. Where nothing is left out of either run, the difference is "
             "that of their own values."
         )
-    for metric in dict.fromkeys(p.metric for p in comparison.pairs if p.difference.method == ONE_CLUSTER):
-        yield f"{metric}: a difference without interval, for what it rests on is of one conversation or cluster."
+    alone = dict.fromkeys(pair.metric for pair in comparison.pairs if pair.difference.method == ONE_CLUSTER)
+    if alone:
+        yield f"{', '.join(alone)}: a difference without interval: what it rests on is of one conversation or cluster."
     yield (
         f"{len(comparison.pairs)} differences; each interval is a 95% interval of its own, none is adjusted for their "
         "number: of 20 differences that are truly zero, one is expected to leave zero outside."

@@ -12,10 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
+from matplotlib.text import Text
+from matplotlib.transforms import Affine2D
 
 from interbench_tasks.report.svg import INK, plain, svg_from
 
@@ -27,6 +30,9 @@ FAINT, GRID = 0.75, 0.18
 """Opacity of what is said aside, and of lines to read along."""
 _WIDE, _BROAD, _CAPITAL, _NARROW, _OTHER = 1.02, 0.95, 0.72, 0.36, 0.63
 """Width of letters, in their size; those of the widest common font, so that no text is longer than we think."""
+
+BOLD = 1.14
+"""How much wider bold letters are."""
 
 Align = Literal["left", "center", "right"]
 
@@ -85,10 +91,12 @@ class Sheet:
 
     def __init__(self, height: float, width: float = WIDTH) -> None:
         self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-        self._axes = self._figure.add_axes((0, 0, 1, 1))
-        self._axes.set_xlim(0, width)
-        self._axes.set_ylim(height, 0)
-        self._axes.axis("off")
+        # No axes: with their ticks and spines they take longer than all that we draw.
+        self._pixels = Affine2D().scale(1, -1).translate(0, height)
+
+    def _add(self, artist: Artist) -> None:
+        artist.set_transform(self._pixels)
+        self._figure.add_artist(artist)
 
     def text(
         self,
@@ -102,19 +110,21 @@ class Sheet:
         turned: float = 0,
     ) -> None:
         """A line of text, its middle at the height of `at`. Args: turned = degrees against the clock."""
-        self._axes.text(
-            at.x,
-            at.y + (0.36 * size if not turned else 0),
-            plain(text),
-            fontsize=size,
-            ha=align,
-            va="baseline",
-            weight="bold" if bold else "normal",
-            color=INK,
-            alpha=FAINT if faint else None,
-            rotation=turned,
-            rotation_mode="anchor",
-            parse_math=False,  # a name with dollars is no formula
+        self._add(
+            Text(
+                at.x,
+                at.y + (0.36 * size if not turned else 0),
+                plain(text),
+                fontsize=size,
+                horizontalalignment=align,
+                verticalalignment="baseline",
+                fontweight="bold" if bold else "normal",
+                color=INK,
+                alpha=FAINT if faint else None,
+                rotation=turned,
+                rotation_mode="anchor",
+                parse_math=False,  # a name with dollars is no formula
+            )
         )
 
     def segments(
@@ -128,8 +138,8 @@ class Sheet:
     ) -> None:
         """Straight lines of one look. Args: width, dashes in pixels."""
         style = (0, [length / width for length in dashes]) if dashes else "solid"
-        drawn = LineCollection(list(ends), colors=[colour], linewidths=[width], alpha=opacity, linestyles=[style])
-        self._axes.add_collection(drawn, autolim=False)
+        lines = LineCollection(list(ends), colors=[colour], linewidths=[width], alpha=opacity, linestyles=[style])
+        self._add(lines)
 
     def line(self, points: Sequence[Point], look: Look, *, opacity: float | None = None, closed: bool = False) -> None:
         """A line through points, in the look of a series."""
@@ -141,7 +151,7 @@ class Sheet:
         if not points:
             return
         xs, ys = zip(*points, strict=True)
-        self._axes.add_line(
+        self._add(
             Line2D(xs, ys, linestyle="none", marker=look.marker, markersize=size, color=look.colour, markeredgewidth=0)
         )
 
@@ -157,7 +167,7 @@ class Sheet:
         dashes: Sequence[float] = (),
     ) -> None:
         """A closed shape. Args: opacity = of the fill; width, dashes = of the edge, whose colour a hatch has too."""
-        self._axes.add_patch(
+        self._add(
             Polygon(
                 list(points),
                 closed=True,
@@ -214,6 +224,21 @@ def fitted(text: str, width: float, size: float = NORMAL) -> str:
         if width_of(short, size) <= width:
             return short
     return shown[:1] + "…"
+
+
+def title_of(text: str, width: float) -> str:
+    """The text as a bold title that fits; bold letters are wider."""
+    return fitted(text, width / BOLD)
+
+
+def columns_of(count: int, most: int) -> int:
+    """How many of `count` panels stand beside each other, at most `most`: as many in each line as can be.
+
+    >>> [columns_of(count, 3) for count in (1, 2, 3, 4, 5, 7, 12)]
+    [1, 2, 3, 2, 3, 3, 3]
+    """
+    lines = -(-count // most)
+    return -(-count // lines)
 
 
 def labels_of(names: Sequence[str], width: float, size: float = NORMAL) -> dict[str, str]:

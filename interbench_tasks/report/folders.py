@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,8 +89,11 @@ def content_from(folder: Path, offers: Offers, on_episode: Callable[[Mapping[str
     reading = _Reading(folder)
     reading.manifest = _json_or_nothing(folder / MANIFEST, reading.problems)
     reading.metric_set = _metric_set(reading, offers)
-    for file, number, line in _episode_lines(folder):
-        _read_line(reading, f"{file.name}, line {number}", line, on_episode)
+    try:
+        for file, number, line in _episode_lines(folder):
+            _read_line(reading, f"{file.name}, line {number}", line, on_episode)
+    except OSError as error:
+        reading.problems.append(f"{error.filename}: cannot be read (to its end): {error.strerror or error}")
     _tell_lines(reading)
     reading.summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
     told = _metrics(reading)
@@ -182,8 +186,9 @@ def _metric_set(reading: _Reading, offers: Offers) -> MetricSet | None:
         return None
     try:
         return metric_set_of(reading.manifest, offers, reading.folder / MANIFEST)
-    except InterbenchError as error:
-        reading.problems.append(f"{' '.join(str(error).split())}; transcripts are shown, numbers come from {METRICS}")
+    except (InterbenchError, TypeError, AttributeError) as error:
+        told = " ".join(str(error).split()) if isinstance(error, InterbenchError) else f"{MANIFEST} is odd: {error}"
+        reading.problems.append(f"{told}; transcripts are shown, numbers come from {METRICS}")
         return None
 
 
@@ -235,10 +240,21 @@ def _estimates(table: object, what: str, problems: list[str]) -> dict[str, Estim
         return found
     for name, value in table.items():
         try:
-            found[str(name)] = Estimate.from_json(value)
-        except (TypeError, ValueError, KeyError) as error:
+            found[str(name)] = _estimate(value)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
             problems.append(f"{what}: {name} cannot be read from {METRICS}: {error}")
     return found
+
+
+def _estimate(value: Mapping[str, Any]) -> Estimate:
+    """Raises: TypeError, ValueError, KeyError or AttributeError where it is none."""
+    made = Estimate.from_json(value)
+    numbers = [made.value, made.n, made.unscored, *(made.ci95 or ()), *(made.bounds or ())]
+    numbers += [number for number in (made.count, made.points) if number is not None]
+    wrong = [number for number in numbers if isinstance(number, bool) or not isinstance(number, int | float)]
+    if wrong or not isinstance(made.method, str) or not math.isfinite(made.value):
+        raise TypeError(f"{wrong[0] if wrong else made.method!r} is no number of an estimate")
+    return made
 
 
 def _headline(metric_set: MetricSet | None, metrics: Mapping[str, Estimate]) -> tuple[str, ...]:

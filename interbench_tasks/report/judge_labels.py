@@ -84,7 +84,7 @@ def fields_of_conversations(run: ReportRun) -> list[JudgedField]:
     scores: list[tuple[Mapping[str, Label], str]] = []
     labels: list[tuple[Mapping[str, Label], str]] = []
     judges: dict[str, None] = {}
-    for record in trimmed_records(run.folder):
+    for record in trimmed_records(run.folder, judges=True):
         for turn in record.turns:
             if len(turn.verdicts) > 1:
                 judges |= dict.fromkeys(verdict.judge for verdict in turn.verdicts)

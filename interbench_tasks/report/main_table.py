@@ -143,7 +143,7 @@ def category_table(task: str, runs: Sequence[ReportRun], headlines: Mapping[str,
         for category in categories
     ]
     several = len(own) > 1
-    heads = [f"{name} ({run.name})" if several else name for run, name in columns]
+    heads = [f"{name} ({run.name.removesuffix(f' ({task})')})" if several else name for run, name in columns]
     return ReportTable(caption=f"{task}: main metrics by category", columns=("category", *heads), rows=tuple(rows))
 
 

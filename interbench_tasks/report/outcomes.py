@@ -45,7 +45,8 @@ def facts_from(obj: Obj) -> EpisodeFacts:
     turns = [turn for turn in obj.get("turns") or () if isinstance(turn, Mapping)]
     ends = [end for end in obj.get("ends") or () if isinstance(end, Mapping)]
     main = [turn for turn in turns if turn.get("role", "receiver") == "receiver"]
-    right = [int(turn.get("round") or 0) for turn in main if _correct(turn) is True]
+    tried = [turn for turn in main if turn.get("question") is None]  # answers to several questions have no rounds
+    right = [int(turn.get("round") or 0) for turn in tried if _correct(turn) is True]
     category = obj.get("category")
     return EpisodeFacts(
         id=str(obj.get("episode_id", "?")),
@@ -54,7 +55,7 @@ def facts_from(obj: Obj) -> EpisodeFacts:
         category=None if category is None else str(category),
         outcomes=tuple(dict.fromkeys(_outcomes(obj, main, ends))),
         solved_round=min(right, default=None),
-        verified=any(_correct(turn) is not None for turn in main),
+        verified=any(_correct(turn) is not None for turn in tried),
         disagreement=any(disagree(verdicts) for turn in turns for verdicts in _panels(turn)),
         leak=any(_leaks(holder.get("feedback")) for holder in (*turns, *ends)),
         error=_failed(obj, turns, ends),
@@ -111,13 +112,16 @@ def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for end in ends:
         by_reason.setdefault(str(end.get("reason")), []).append(str(end.get("branch")))
+    corrected_by = [*by_reason.get("solved", ()), *by_reason.get("marked_right", ())]
+    if "marked_right" in by_reason:
+        yield "marked right by a person"
     if _correct(first):
         yield "right at once"
         if "flipped" in by_reason:
             yield "right, then flipped"
-    elif "solved" in by_reason:
+    elif corrected_by:
         yield "corrected"
-        yield from (f"corrected by {branch}" for branch in by_reason["solved"])
+        yield from (f"corrected by {branch}" for branch in corrected_by)
     elif "rounds_used" in by_reason:
         yield "not corrected"
     else:

@@ -29,6 +29,9 @@ from interbench_tasks.report.transcripts import Transcripts
 from interbench_tasks.report_parts import Chart, ReportTable, Section
 
 _UNWRITABLE = re.compile("[\ud800-\udfff]")
+_NUMBER = re.compile(r"[-+\u2212]?\d[\d.,]*(?![\w:/@-])")
+_NO_NUMBER = frozenset({"", "-", "\u2013", "unknown"})
+"""What stands in a column of numbers where there is none."""
 _MARKUP_IN_SCRIPT = re.compile("[<>&\u2028\u2029]")
 
 
@@ -36,7 +39,7 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
     """The page; every text of it is escaped, lone surrogates are shown as replacement characters."""
     script = _asset("report.js")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_asset("page.html.jinja"))
-    receivers = {name: own.receiver for name, own in _named(report)}
+    contents = dict(_named(report))
     page = template.render(
         policy=_policy(script),
         title=_title(report),
@@ -48,17 +51,17 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
         simulated=any(_simulated(own) for own in report.contents),
         problems=report.problems,
         mains=[
-            _main(main, by_category, receivers)
-            for main, by_category in zip(report.main, report.categories, strict=True)
+            _main(main, by_category, contents) for main, by_category in zip(report.main, report.categories, strict=True)
         ],
         sections=[_section(number, section) for number, section in enumerate(report.sections, 1)],
         costs=report.costs,
         manifest=report.manifest,
         pictures_note=thumbnails.note,
-        run_names=Markup(_in_script([name for name, _ in _named(report)])),
+        run_names=Markup(_in_script([[run.name, run.task] for run in report.runs])),
         index=transcripts.index(),
         blocks=transcripts.blocks,
         pictures=list(thumbnails.files.items()),
+        numeric=numeric_columns,
     )
     return _UNWRITABLE.sub("\ufffd", page)
 
@@ -125,12 +128,18 @@ def _beside_task(name: str, task: str, receiver: str) -> str:
     return receiver if name == task else name.removesuffix(f" ({task})")
 
 
-def _main(main: MainTable, by_category: ReportTable | None, receivers: Mapping[str, str]) -> dict[str, Any]:
-    """The main table for the page, under the name of its task."""
+def _main(main: MainTable, by_category: ReportTable | None, contents: Mapping[str, RunContent]) -> dict[str, Any]:
+    """The main table for the page, under the name of its task. Args: contents = of the runs, by their names."""
     return {
         "task": main.task,
         "by_category": by_category,
-        "runs": [_beside_task(name, main.task, receivers[name]) for name in main.runs],
+        "runs": [
+            {
+                "name": _beside_task(name, main.task, contents[name].receiver),
+                "unfinished": bool(contents[name].unfinished),
+            }
+            for name in main.runs
+        ],
         "rows": main.rows,
         "n_headline": main.n_headline,
         "has_bounds": main.has_bounds,
@@ -141,6 +150,21 @@ def _main(main: MainTable, by_category: ReportTable | None, receivers: Mapping[s
 def _section(number: int, section: Section) -> dict[str, Any]:
     parts = [_part(f"s{number}p{place}-", part) for place, part in enumerate(section.parts, 1)]
     return {"title": section.title, "intro": section.intro, "parts": parts}
+
+
+def numeric_columns(table: ReportTable) -> list[bool]:
+    """Which columns hold numbers, so that they are set flush right.
+
+    >>> numeric_columns(ReportTable(caption="", columns=("a", "n", "b"), rows=(("x", "1,2", "y"), ("2", "-", "3"))))
+    [False, True, False]
+    """
+    columns = list(zip(*table.rows, strict=True)) if table.rows else [()] * len(table.columns)
+    return [
+        place > 0
+        and any(map(_NUMBER.match, cells))
+        and all(_NUMBER.match(cell) or cell in _NO_NUMBER for cell in cells)
+        for place, cells in enumerate(columns)
+    ]
 
 
 def _part(prefix: str, part: ReportTable | Chart | str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ MOST_NUMBERS = 220
 FEW_RUNS = 4
 """Up to so many runs are told apart by their looks; more have a line each, in small multiples."""
 RUN = "run"
-PLURALS: Mapping[str, str] = {RUN: "runs", "memory": "memories"}
+PLURALS: Mapping[str, str] = {RUN: "runs", "memory": "memories", "arm": "arms", "category": "categories"}
 Drawing = Callable[..., str]
 
 
@@ -60,19 +60,25 @@ class TaskRuns:
 
 def _limited(numbers: Numbers, series: str | None) -> tuple[Numbers, str]:
     """What a drawing can hold, and how that is told; '' where it is all."""
-    told = []
-    for dim, most in ((series, len(LOOKS)), (RUN, _most_runs(numbers))):
-        values = numbers.values(dim) if dim in numbers.dims and dim is not None else []
-        if len(values) > most:
-            numbers = numbers.where(dim, values[:most]) if dim is not None else numbers
-            told.append(f"the first {most} of {len(values)} {PLURALS.get(str(dim), str(dim))}")
+    told: list[str] = []
+    if series is not None and len(numbers.values(series)) > len(LOOKS):
+        numbers = _first(numbers, series, len(LOOKS), told)
+    if RUN in numbers.dims:
+        runs = len(numbers.values(RUN))
+        most = min(MOST_RUNS, max(1, MOST_NUMBERS * runs // len(numbers.cells)))
+        numbers = _first(numbers, RUN, most, told) if runs > most else numbers
+    if len(numbers.cells) > MOST_NUMBERS:  # of one run
+        longest = max(numbers.dims, key=lambda dim: len(numbers.values(dim)))
+        most = MOST_NUMBERS * len(numbers.values(longest)) // len(numbers.cells)
+        numbers = _first(numbers, longest, most, told)
     return numbers, f" ({', '.join(told)})" if told else ""
 
 
-def _most_runs(numbers: Numbers) -> int:
-    """How many runs a chart can hold: 12, or as many as have MOST_NUMBERS numbers."""
-    runs = len(numbers.values(RUN)) if RUN in numbers.dims else 1
-    return min(MOST_RUNS, max(1, MOST_NUMBERS * runs // len(numbers.cells)))
+def _first(numbers: Numbers, dim: str, most: int, told: list[str]) -> Numbers:
+    """Those of the first values of a dimension; adds to `told` which these are."""
+    values = numbers.values(dim)
+    told.append(f"the first {most} of {len(values)} {PLURALS.get(dim, f'values of {dim}')}")
+    return numbers.where(dim, values[:most])
 
 
 def _named(numbers: Numbers, key: Sequence[str], told: Mapping[str, str]) -> str:

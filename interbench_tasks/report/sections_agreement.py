@@ -32,13 +32,12 @@ NAMES: Mapping[str, str] = {
     "score": "score",
     "label": "label",
 }
-COEFFICIENTS: Mapping[str, tuple[str, str]] = {
-    "fleiss_kappa": ("Agreement beyond chance: Fleiss' kappa", "Fleiss' kappa"),
-    "krippendorffs_alpha": ("Agreement beyond chance: Krippendorff's alpha", "Krippendorff's alpha"),
-    "krippendorffs_alpha.ordinal": ("Agreement on scores: Krippendorff's ordinal alpha", "ordinal alpha"),
-    "raw_agreement": ("Pairs of judges that say the same", "raw agreement"),
+COEFFICIENTS: Mapping[str, str] = {
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorffs_alpha": "Krippendorff's alpha",
+    "krippendorffs_alpha.ordinal": "ordinal alpha",
 }
-"""Coefficient -> title, what it is."""
+"""Coefficient -> what it is called; all are on one scale."""
 
 
 def agreement_section(runs: Sequence[ReportRun]) -> Section | None:
@@ -82,10 +81,13 @@ def _coefficients(task: TaskRuns, judged: Mapping[str, Sequence[JudgedField]]) -
         for own in fields
         if own.rows
     }
-    for coefficient, (title, what) in COEFFICIENTS.items():
-        cells = [(key, of.get(coefficient)) for key, of in found.items()]
-        numbers = numbers_from(what, [RUN, "what judges say"], cells)
-        yield from task.compared(coefficient.replace(".", "-"), title, numbers, "what judges say")
+    dims = [RUN, "what judges say"]
+    cells = [((*key, told), of.get(name)) for key, of in found.items() for name, told in COEFFICIENTS.items()]
+    numbers = numbers_from("agreement", [*dims, "coefficient"], cells)
+    where = {"rows": dims[1], "series": "coefficient", "panels": RUN}
+    yield from task.chart("agreement", "Agreement beyond chance", numbers, dots, **where)
+    numbers = numbers_from("raw agreement", dims, [(key, of.get("raw_agreement")) for key, of in found.items()])
+    yield from task.compared("raw", "Pairs of judges that say the same", numbers, dims[1])
 
 
 def _labels(own: JudgedField) -> Labels:
@@ -129,7 +131,8 @@ def _pairs(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart
     numbers = numbers_from(what, ["judge", "other judge"], sorted(cells, key=lambda cell: own.judges.index(cell[0][0])))
     title = f"Pairs of judges, {NAMES[own.name]}: {what}{of}"
     if len(own.judges) > 2:
-        yield from task.chart(f"pairs-{id}", title, numbers, heat, rows="judge", columns="other judge")
+        where = {"rows": "judge", "columns": "other judge", "dashes": False}
+        yield from task.chart(f"pairs-{id}", title, numbers, heat, **where)
 
 
 def _strictness(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:

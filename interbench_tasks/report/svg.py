@@ -22,6 +22,9 @@ from matplotlib.figure import Figure
 
 INK = "#010203"
 """Stands for the page's text colour while a figure is drawn."""
+SHOWN = 1.25
+"""How much larger a drawing is shown where there is room: its letters are then as large as the page's small ones. A
+narrower page shrinks it (`max-width: 100%; height: auto`)."""
 FONT = "system-ui, sans-serif"
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "{http://www.w3.org/1999/xlink}href"
@@ -60,7 +63,7 @@ def svg_from(figure: Figure, *, id: str, label: str) -> str:
         figure.savefig(target, format="svg", transparent=True, metadata=_NO_METADATA)
     root = ElementTree.fromstring(target.getvalue())
     _cleaned(root, f"{id}-")
-    width, height = root.attrib["viewBox"].split()[2:]
+    width, height = (f"{float(side) * SHOWN:g}" for side in root.attrib["viewBox"].split()[2:])
     root.attrib.update(width=width, height=height, id=id, role="img", **{"aria-label": label, "class": "ib-chart"})
     root.attrib.update({"font-family": FONT, "stroke-linecap": "butt", "stroke-linejoin": "round"})
     return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")

@@ -46,13 +46,13 @@ class Transcripts:
         """
         facts = facts_from(obj)
         shown = without_prompts(obj)
-        text = _dumped(shown)
+        text, digests = _dumped(shown), list(_digests(shown))
         if self._texts and self._bytes + len(text) > BLOCK_BYTES:
             self._close_block()
         self._facts.append((run, len(self.blocks), len(self._texts), facts))
         self._texts.append(text)
         self._bytes += len(text)
-        for digest in _digests(shown):
+        for digest in digests:
             self.pictures.setdefault(digest, run)
 
     def close(self) -> None:

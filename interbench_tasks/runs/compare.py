@@ -36,7 +36,7 @@ from interbench_tasks.runs.comparable import (
     refuse_other_questions,
     warnings_of,
 )
-from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs
+from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs, with_parts
 from interbench_tasks.runs.score import ScoredRun
 from interbench_tasks.runs.weighted import Scale, WeightedValues, left_out, unpaired_parts, weighted_pairs
 
@@ -115,7 +115,8 @@ class EpisodeValues:
     clusters: Sequence[str]
     """By row: what rows share that are not independent; the item itself where the data has no clusters."""
     values: NDArray[np.float64]
-    """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
+    """[rows, metrics], and then the parts of composed metrics that were not asked for themselves; NaN where the episode
+    is not scored, and in counts, which are no means."""
 
     @classmethod
     def from_run(
@@ -199,19 +200,20 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
-    values = {name: EpisodeValues.from_run(run, wanted, counts, points) for name, run in named.items()}
+    composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
+    columns = with_parts(wanted, composed)
+    values = {name: EpisodeValues.from_run(run, columns, counts, points) for name, run in named.items()}
     sums = {name: WeightedValues.from_run(run) for name, run in named.items()}
     scales = {m: Scale.of([t[m] for t in tables.values() if m in t]) for table in tables.values() for m in table}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
-    composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
-    parts = PartValues.from_runs(named, composed)
+    rows = {name: (own.row_of, own.values) for name, own in values.items()}
+    parts = PartValues.from_rows(rows, columns, composed, points)
     pairs: list[PairedMetric] = []
     for first, second in couples:
         weighed = [metric for metric in wanted if metric in sums[first] or metric in sums[second]]
-        others = {*refused[first, second], *weighed}
-        alike = [pair for pair in _paired(first, second, values, wanted, others) if pair.metric not in composed]
-        alike += _composed(first, second, values, parts, composed)
+        others = {*refused[first, second], *weighed, *composed}
+        alike = [*_paired(first, second, values, wanted, others), *_composed(first, second, values, parts, composed)]
         pairs += [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in alike]
         pairs += _weighted(first, second, values, sums, [m for m in weighed if m not in refused[first, second]], scales)
     pairs.sort(key=lambda pair: wanted.index(pair.metric))

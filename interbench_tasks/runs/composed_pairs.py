@@ -20,7 +20,7 @@ from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.composed import Composed, means_of
 from interbench_tasks.metrics.intervals import Estimate, Resamples
 from interbench_tasks.metrics.ranking import drawn_means
-from interbench_tasks.runs.comparable import Key, by_key
+from interbench_tasks.runs.comparable import Key
 from interbench_tasks.runs.score import ScoredRun
 
 _NO_WIDTH = 1e-9
@@ -44,14 +44,27 @@ class PartValues:
 
     names: tuple[str, ...]
     """Of the parts."""
-    by_run: Mapping[str, Mapping[Key, Sequence[float]]]
+    by_run: Mapping[str, Mapping[Key, NDArray[np.float64]]]
     """Run -> episode -> values in the order of `names`; NaN where it has none."""
 
     @classmethod
-    def from_runs(cls, runs: Mapping[str, ScoredRun], composed: Mapping[str, Composed]) -> PartValues:
-        """The values of all runs. Args: composed = metrics whose parts are wanted."""
-        names = tuple(dict.fromkeys(part for how in composed.values() for part in how.parts))
-        return cls(names=names, by_run={name: _values(run, names) for name, run in runs.items()} if names else {})
+    def from_rows(
+        cls,
+        rows: Mapping[str, tuple[Mapping[Key, int], NDArray[np.float64]]],
+        columns: Sequence[str],
+        composed: Mapping[str, Composed],
+        points: Mapping[str, float],
+    ) -> PartValues:
+        """Taken from each run's values.
+
+        Args: rows = run -> (episode -> row, values [rows, columns] as shares of the highest score, which is in points).
+        """
+        names = with_parts((), composed)
+        places = [columns.index(name) for name in names]
+        scale = np.array([points.get(name, 1.0) for name in names])
+        scaled = {run: (row_of, values[:, places] * scale) for run, (row_of, values) in rows.items() if names}
+        by_run = {run: {key: values[row] for key, row in row_of.items()} for run, (row_of, values) in scaled.items()}
+        return cls(names=names, by_run=by_run)
 
     def matrices(self, runs: Sequence[str], episodes: Sequence[Key]) -> dict[str, NDArray[np.float64]]:
         """Part -> float64 [runs, episodes]."""
@@ -67,6 +80,11 @@ def composed_of(runs: Sequence[ScoredRun]) -> Mapping[str, Composed]:
     return {name: how for name, how in own[0].items() if all(name in one for one in own)}
 
 
+def with_parts(metrics: Sequence[str], composed: Mapping[str, Composed]) -> tuple[str, ...]:
+    """The metrics, and the parts of composed ones that are not among them."""
+    return tuple(dict.fromkeys((*metrics, *(part for how in composed.values() for part in how.parts))))
+
+
 def composed_pairs(
     first: str, second: str, parts: PartValues, composed: Mapping[str, Composed], clusters: Mapping[Key, str]
 ) -> dict[str, ComposedPair]:
@@ -76,31 +94,27 @@ def composed_pairs(
     runs = [parts.by_run[run] for run in (first, second)]
     common = sorted(runs[0].keys() & runs[1].keys())
     matrices = parts.matrices((first, second), common)
+    groups = [clusters[key] for key in common]
     found: dict[str, ComposedPair] = {}
     for name, how in composed.items():
         place = parts.names.index(how.parts[0])
         counted = [{key for key, row in own.items() if not math.isnan(row[place])} for own in runs]
-        both = np.flatnonzero((~np.isnan(matrices[how.parts[0]])).all(axis=0))
-        if both.size:
-            own = {part: matrices[part][:, both] for part in how.parts}
-            values, drawn = _drawn(own, how, [clusters[common[place]] for place in both])
+        both = ~np.isnan(matrices[how.parts[0]]).any(axis=0)
+        n = int(both.sum())
+        if n:
+            # All common episodes are drawn from: of as many clusters, the draws of one couple serve the next one too.
+            values, drawn = _drawn({part: np.where(both, matrices[part], np.nan) for part in how.parts}, how, groups)
             left_out = [
-                (len(mine - theirs.keys()), len(mine & theirs.keys()) - int(both.size))
+                (len(mine - theirs.keys()), len(mine & theirs.keys()) - n)
                 for mine, theirs in zip(counted, reversed(runs), strict=True)
             ]
             found[name] = ComposedPair(
-                first=_estimate(values[0], drawn[:, 0], int(both.size)),
-                second=_estimate(values[1], drawn[:, 1], int(both.size)),
-                difference=_estimate(values[0] - values[1], drawn[:, 0] - drawn[:, 1], int(both.size)),
+                first=_estimate(values[0], drawn[:, 0], n),
+                second=_estimate(values[1], drawn[:, 1], n),
+                difference=_estimate(values[0] - values[1], drawn[:, 0] - drawn[:, 1], n),
                 left_out=(left_out[0], left_out[1]),
             )
     return found
-
-
-def _values(run: ScoredRun, parts: Sequence[str]) -> dict[Key, list[float]]:
-    """Each episode's own value of each part; NaN where it has none."""
-    rows = {key: run.metric_set.contributions(summary) for key, summary in by_key(run).items()}
-    return {key: [own.get(part, float("nan")) for part in parts] for key, own in rows.items()}
 
 
 def _drawn(

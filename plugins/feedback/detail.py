@@ -65,7 +65,7 @@ class Detail:
             else _prompt(episode, turn, provider)
         )
         reply = await provider.reply([prompt])
-        explanation = said_in_the_end(reply.text)
+        explanation = reply.text.strip() if provider.round.by_person else said_in_the_end(reply.text)
         return Feedback(
             text=f"{sentence(episode, turn, provider)}\n\n{explanation}",
             kind="detail",

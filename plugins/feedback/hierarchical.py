@@ -90,7 +90,7 @@ class Hierarchical:
         name = f"level{asked.number}" + ("_without_answer" if asked.number == 3 and asked.without_answer else "")
         prompt = _prompt(name, episode, turn, provider)
         reply = await provider.reply([prompt])
-        said = said_in_the_end(reply.text)
+        said = reply.text.strip() if asked.by_person else said_in_the_end(reply.text)
         told = [start, said]
         if name == "level3" and not asked.by_person:
             template = provider.prompts.get("level3_answer", TOLD)

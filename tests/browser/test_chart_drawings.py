@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from interbench_tasks.offers import interbench_report_sections
+from interbench_tasks.report.drawing import WIDTH
+from interbench_tasks.report.svg import SHOWN
 from interbench_tasks.report_parts import Chart, ReportRun
 from tests.chart_runs import conversation_run, critique_run, feedback_run
 from tests.feedback_records import ALL_ARMS
@@ -131,7 +133,7 @@ def test_a_drawing_shrinks_with_its_page_and_is_read_out_as_one_picture(tmp_path
     page, _ = opened(url)
     picture = page.get_by_role("img", name=f"{charts[0].title}. {charts[0].alt}")
     assert picture.count() == 1
-    assert picture.bounding_box()["width"] == 720
+    assert picture.bounding_box()["width"] == WIDTH * SHOWN
     page.evaluate("() => document.querySelectorAll('svg').forEach(s => s.setAttribute('width', '360'))")
     half = picture.bounding_box()
     assert half["width"] == 360

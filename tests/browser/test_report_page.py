@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from dataclasses import replace
 
 import pytest
 
+from interbench_tasks.record_json import record_to_json
 from interbench_tasks.report.writing import write_report
 from interbench_tasks.report_parts import Chart, ReportTable, Section
 from interbench_tasks.runs.score import score_folder
+from tests.report_damage import damaged
 from tests.report_runs import HOSTILE, OFFERS, PICTURE, loop, loops, run_of_loops, talk, thumbnail, write_run
 
 pytestmark = pytest.mark.browser
@@ -187,6 +190,16 @@ def test_the_browser_is_used_by_keyboard_alone(chromium, report_file):
         assert shown(page).locator("h3").text_content() == "loop0"
 
 
+def test_the_same_item_of_another_run_is_one_step_away(chromium, report_file):
+    with Opened(chromium, report_file) as (page, _):
+        press(page, "j", "j", "j")
+        episode = shown(page)
+        assert "two (loops) not corrected" in " ".join(episode.locator("dl").first.inner_text().split())
+        episode.get_by_role("button", name="two (loops)").click()
+        episode.get_by_text("I think A SECOND").wait_for()
+        assert episode.locator("h3").text_content() == "loop2"
+
+
 def test_a_link_to_an_episode_opens_it(chromium, report_file):
     with Opened(chromium, f"{report_file}#episode-3") as (page, _):
         assert shown(page).locator("h3").text_content() == "loop3"
@@ -283,3 +296,47 @@ def test_a_page_of_5000_episodes_answers_at_once(chromium, tmp_path):
         assert 0 < int(count(page).split()[0].replace(",", "")) < 5000
         assert page.locator(".item").count() < 60
     assert sorted(taken)[-1] < 200
+
+
+def test_damaged_episodes_are_shown_as_far_as_they_can_be_read(chromium, tmp_path):
+    dice = random.Random(7)
+    whole = [record_to_json(record) for record in (*loops(), talk())]
+    objs = [damaged(dice.choice(whole), dice, 2) | {"episode_id": f"e{n}", "doc_id": n} for n in range(60)]
+    folder = run_of_loops(tmp_path / "run")
+    (folder / "episodes.jsonl").write_text("".join(json.dumps(obj) + "\n" for obj in objs), encoding="utf-8")
+    write_report([folder], tmp_path / "r.html", OFFERS)
+    with Opened(chromium, tmp_path / "r.html") as (page, opened):
+        n = int(count(page).split()[0])
+        assert n > 30
+        refused = 0
+        for _ in range(n):
+            before = page.locator("#episode h3").all_text_contents()
+            press(page, "j")
+            while page.locator("#episode h3").all_text_contents() == before:
+                if page.get_by_text("This transcript cannot be shown").count():
+                    break
+                time.sleep(0.005)
+            refused += page.get_by_text("This transcript cannot be shown").count()
+        assert opened.errors == []
+        assert refused <= n // 4
+        page.get_by_label("Search what was said").fill("zugzwang")
+        while "reading" in count(page).lower():
+            time.sleep(0.02)
+        assert opened.errors == []
+
+
+def test_turns_that_continue_nothing_are_shown_too(chromium, tmp_path):
+    record = loop(0, "A", "C")
+    lost = replace(
+        record.turns[2], index=7, parent=8, branch="lost", reply=replace(record.turns[2].reply, text="LOST 1")
+    )
+    ring = replace(lost, index=8, parent=7, reply=replace(lost.reply, text="LOST 2"))
+    folder = write_run(tmp_path / "run", [replace(record, turns=(*record.turns, lost, ring)), loop(1, "B")])
+    write_report([folder], tmp_path / "r.html", OFFERS)
+    with Opened(chromium, tmp_path / "r.html") as (page, opened):
+        press(page, "j")
+        episode = shown(page)
+        episode.get_by_text("Turns that continue none of the others").click()
+        text = episode.inner_text()
+        assert text.count("LOST 1") == text.count("LOST 2") == 1
+        assert opened.errors == []

@@ -55,7 +55,7 @@
   addEventListener("afterprint", () => { for (const one of closed) one.open = false; });
 
   // --- the list -------------------------------------------------------------------------------------------------
-  const runs = JSON.parse(textOf("run-names"));
+  const named = JSON.parse(textOf("run-names")), runs = named.map(([name]) => name), tasks = named.map(([, task]) => task);
   const [RUN, BLOCK, AT, ID, REPEAT, CATEGORY, OUTCOMES, ROUND, FLAGS, SNIPPET, PICTURE] = [...Array(11).keys()];
   let rows = [], outcomes = [], categories = [], shown = [], current = -1, opened = 0;
   let haystack = null, preparing = null;
@@ -188,7 +188,7 @@
     const made = h("div", { class: "item", role: "option", id: `o${shown[place]}`, "aria-selected": place === current,
       "aria-setsize": shown.length, "aria-posinset": place + 1, on: { click: () => choose(place) } },
       url ? h("img", { src: url, alt: "" }) : h("span", { class: "nopic", "aria-hidden": true }),
-      h("div", {}, h("span", { class: "id" }, runs.length > 1 ? h("span", { class: "run" }, runs[row[RUN]]) : null,
+      h("div", {}, h("span", { class: "id" }, controls.run && !controls.run.value ? h("span", { class: "run" }, runs[row[RUN]]) : null,
         row[ID], row[REPEAT] ? ` (repeat ${row[REPEAT]})` : ""),
         h("span", { class: "what" }, what || "-"),
         h("span", { class: "text" }, category && !row[ID].startsWith(category) ? `${category} · ` : "", row[SNIPPET])));
@@ -230,11 +230,12 @@
 
   // --- an episode -----------------------------------------------------------------------------------------------
   const REASONS = { solved: "solved", rounds_used: "not solved, all rounds used", kept: "the right answer was kept",
+    marked_right: "a person marked the reply as right",
     flipped: "the right answer was given up", no_partner: "not played: no other episode's feedback fits",
     leak_dropped: "dropped: the feedback leaked, also when written again", reply_failed: "the reply failed",
     feedback_failed: "the feedback failed", judge_failed: "no verdict: a judge failed", notes_failed: "the notetaker failed",
     context_overflow: "the conversation does not fit the model" };
-  const STOPS = { right: "right at once", invalid: "wrong, and no provider solved it",
+  const STOPS = { right: "right at once", marked_right: "right, as a person says", invalid: "wrong, and no provider solved it",
     provider_wrong: "wrong, and the provider did not solve it", flip_played: "right, and tried with feedback (flip sample)",
     flip_drawn: "right, and drawn for the flip sample" };
   const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, ...value)];
@@ -271,6 +272,20 @@
   }
   const push = (map, key, value) => { if (!map.has(key)) map.set(key, []); map.get(key).push(value); };
 
+  let twins = null;
+  function others(row) {
+    if (runs.length < 2) return null;
+    const item = (one) => JSON.stringify([tasks[one[RUN]], one[ID], one[REPEAT]]);
+    if (!twins) {
+      twins = new Map();
+      rows.forEach((one, number) => push(twins, item(one), number));
+    }
+    const found = twins.get(item(row)).filter((number) => rows[number] !== row);
+    if (!found.length || found.length > 12) return null;
+    return fact("same item in", found.map((number) => h("div", {}, h("button", { type: "button", class: "link",
+      on: { click: () => { current = shown.indexOf(number); draw(); open(number); } } }, runs[rows[number][RUN]]),
+      ` ${rows[number][OUTCOMES].slice(0, 3).map((name) => outcomes[name]).join(", ")}`)));
+  }
   function head(episode, row) {
     const options = Object.entries(obj(episode.options));
     const flags = [row[FLAGS] & 1 && "judges disagree", row[FLAGS] & 2 && "answer leaked", row[FLAGS] & 4 && "error"].filter(Boolean);
@@ -279,6 +294,7 @@
       h("div", { class: "tags" }, row[OUTCOMES].map((name) => tag(outcomes[name])), flags.map((name) => tag(name, "warn"))),
       h("dl", { class: "facts" },
         runs.length > 1 ? fact("run", runs[row[RUN]]) : null,
+        others(row),
         episode.category != null ? fact("category", episode.category) : null,
         episode.cluster != null ? fact("cluster", episode.cluster) : null,
         episode.target ? fact("target", episode.target) : null,
@@ -320,7 +336,7 @@
     const end = context.ends.find((one) => one.branch === branch);
     if (!end) return null;
     context.told.add(end);
-    const kind = { solved: "good", kept: "good", rounds_used: "bad", flipped: "bad" }[end.reason] || "warn";
+    const kind = { solved: "good", marked_right: "good", kept: "good", rounds_used: "bad", flipped: "bad" }[end.reason] || "warn";
     const glyph = { good: "✓ ", bad: "✗ ", warn: "" }[kind];
     return [tag(glyph + (REASONS[end.reason] || end.reason), kind), end.error ? h("span", { class: "warn" }, ` ${end.error}`) : null];
   }
@@ -363,7 +379,8 @@
       seen(turn.seen),
       reply(turn.reply, turn.role || "receiver"),
       turn.judgement ? h("p", { class: "read" }, right(turn.judgement.correct), " answer read: ",
-        h("b", {}, obj(turn.judgement.extraction).answer ?? "none"), ` (${obj(turn.judgement.extraction).method || "?"})`) : null,
+        h("b", {}, obj(turn.judgement.extraction).answer ?? "none"), ` (${obj(turn.judgement.extraction).method || "?"})`,
+        turn.judgement.overruled ? ", marked right by a person; the verifier took it for wrong" : null) : null,
       verdicts(list(turn.verdicts), turn.verdict, "What the judges say"),
       verdicts(list(turn.reasoning_verdicts), turn.reasoning_verdict, "What they say of the reasoning"),
     ];
