@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,19 +102,14 @@ def agreement_lines(labelled: LabelledRun) -> Iterator[str]:
 def calibration_lines(labelled: LabelledRun, found: Sequence[Calibrated]) -> Iterator[str]:
     """What has to be said below the tables: why something is missing, what was merged, how to read it."""
     yield from standing_lines(labelled)
-    whys = dict.fromkeys(one.why for one in found if one.why)
-    for why in whys:
-        yield f"Not corrected: {', '.join(one.metric for one in found if one.why == why)}: {why}."
-    merged = dict.fromkeys(one.corrected.merged for one in found if one.corrected is not None)
-    for names in [names for names in merged if names]:
-        own = [one.metric for one in found if one.corrected is not None and one.corrected.merged == names]
-        yield f"Strata with too few labels, taken as one for {', '.join(own)}: {', '.join(names)}."
-    for why in dict.fromkeys(one.independent.why for one in found if one.independent.why):
-        own = [one.metric for one in found if one.independent.why == why]
-        yield f"No n_eff of {', '.join(own)}: {why}."
-    for why in dict.fromkeys(one.why_no_aggregate for one in found if one.why_no_aggregate):
-        own = [one.metric for one in found if one.why_no_aggregate == why]
-        yield f"No Dawid-Skene of {', '.join(own)}: {why}."
+    for why, names in _by_reason(found, lambda one: one.why):
+        yield f"Not corrected: {names}: {why}."
+    for which, names in _by_reason(found, lambda one: ", ".join(one.corrected.merged) if one.corrected else ""):
+        yield f"Strata with too few labels, taken as one for {names}: {which}."
+    for why, names in _by_reason(found, lambda one: one.independent.why):
+        yield f"No n_eff of {names}: {why}."
+    for why, names in _by_reason(found, lambda one: one.why_no_aggregate):
+        yield f"No Dawid-Skene of {names}: {why}."
     for one in [one for one in found if one.n_open]:
         yield f"{one.n_open} labelled replies say nothing for {one.metric}: people differ, and nobody has settled it."
     yield (
@@ -123,6 +118,13 @@ def calibration_lines(labelled: LabelledRun, found: Sequence[Calibrated]) -> Ite
         "used, 0 to 1. n_eff: independent judges that the panel amounts to. Dawid-Skene: another aggregate of the "
         "judges' verdicts; it uses no label, and supposes that judges err independently."
     )
+
+
+def _by_reason(found: Sequence[Calibrated], reason: Callable[[Calibrated], str]) -> Iterator[tuple[str, str]]:
+    """Each reason that there is, with the metrics that it holds for."""
+    for why in dict.fromkeys(filter(None, map(reason, found))):
+        names = [one.metric for one in found if reason(one) == why]
+        yield why, "all metrics" if len(names) == len(found) > 1 else ", ".join(names)
 
 
 def standing_lines(labelled: LabelledRun) -> Iterator[str]:
