@@ -178,6 +178,13 @@ def test_very_many_pictures_are_made_as_small_as_they_must_be(tmp_path, monkeypa
     assert (f"none is larger than {side} pixels" in found.note) == (side is not None)
 
 
+def test_no_page_has_more_pictures_than_a_browser_likes(tmp_path, monkeypatch):
+    (tmp_path / PICTURES).mkdir()
+    (tmp_path / PICTURES / "0.webp").write_bytes(noise(0))
+    monkeypatch.setattr(module, "MOST_BYTES", 2000)
+    assert "none is larger than 96 pixels" in thumbnails_from([tmp_path], {"0": 0}, n_episodes=10**6, n_bytes=0).note
+
+
 def test_a_verdict_without_a_reply_is_shown():
     obj = record_to_json(talk())
     assert without_prompts(obj)["turns"][-1]["verdict"]["reason"] == verdict("panel", 3.0).reason

@@ -113,13 +113,14 @@ def as_table(main: MainTable) -> ReportTable:
     """The main table as a plain one: three columns a run."""
     several = len(main.runs) > 1
     columns = ["metric"]
-    for run in main.runs:
+    names = [run.removesuffix(f" ({main.task})") for run in main.runs]
+    for run in names:
         at = f" ({run})" if several else ""
         columns += [f"value [95% interval]{at}", f"n{at}", f"unscored{at}"]
     rows = [
         (row.name, *(text for cell in row.cells for text in (_value(cell), cell.n, cell.unscored))) for row in main.rows
     ]
-    return ReportTable(caption=f"{main.task}: {', '.join(main.runs)}", columns=tuple(columns), rows=tuple(rows))
+    return ReportTable(caption=f"{main.task}: {', '.join(names)}", columns=tuple(columns), rows=tuple(rows))
 
 
 def _value(cell: MetricCell) -> str:

@@ -17,6 +17,8 @@ BYTES_PER_EPISODE = 4_600
 """Of transcripts and pictures together, on average: a page of 1,000 episodes then has less than 5 MB."""
 FEW_BYTES = 1_000_000
 """Pictures up to this size go in as they are, whatever else there is."""
+MOST_BYTES = 60_000_000
+"""Of pictures in any page; browsers open one of 100 MB within seconds."""
 SMALLER = ((192, 45), (128, 35), (96, 30))
 """Longest side in pixels, and quality, of those that are made smaller: the first that is enough."""
 SAMPLE = 24
@@ -48,7 +50,7 @@ def thumbnails_from(
     paths = {digest: path for digest, first in digests.items() if (path := _path(digest, first, kept)) is not None}
     data = {digest: found for digest, path in paths.items() if (found := _read(path)) is not None}
     room = (BYTES_PER_EPISODE * n_episodes - n_bytes) * 3 // 4  # base64 writes 3 bytes as 4
-    chosen = _chosen(list(data.values()), max(FEW_BYTES, room))
+    chosen = _chosen(list(data.values()), min(MOST_BYTES, max(FEW_BYTES, room)))
     if chosen is not None:
         data = dict(zip(data, _smaller(list(data.values()), *chosen), strict=True))
     files = {digest: base64.b64encode(file).decode("ascii") for digest, file in data.items()}
