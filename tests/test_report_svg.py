@@ -7,6 +7,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 
 from interbench_tasks.metrics.closed_forms import Interval
@@ -83,6 +84,39 @@ def test_ids_are_the_charts_own_and_each_reference_leads_to_one(drawing):
 
 def test_the_same_numbers_give_the_same_text(drawing):
     assert drawing(cube(), id="c1", label="x") == drawing(cube(), id="c1", label="x")
+
+
+def test_settings_of_the_users_own_matplotlib_change_nothing(drawing):
+    plain_one = drawing(cube(), id="c1", label="x")
+    own = {
+        "text.usetex": True,
+        "text.parse_math": True,
+        "text.color": "red",
+        "path.sketch": (1.0, 100.0, 2.0),
+        "font.family": "serif",
+        "font.size": 30.0,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "other",
+        "figure.dpi": 200.0,
+        "figure.facecolor": "black",
+        "savefig.facecolor": "black",
+        "savefig.bbox": "tight",
+        "savefig.pad_inches": 1.0,
+        "savefig.dpi": 300.0,
+        "hatch.linewidth": 9.0,
+        "hatch.color": "red",
+        "lines.linewidth": 9.0,
+        "lines.markeredgewidth": 5.0,
+        "lines.dash_capstyle": "round",
+        "lines.solid_capstyle": "round",
+        "lines.scale_dashes": False,
+        "markers.fillstyle": "none",
+        "patch.linewidth": 9.0,
+        "patch.force_edgecolor": True,
+        "axes.unicode_minus": False,
+    }
+    with matplotlib.rc_context(own):
+        assert drawing(cube(), id="c1", label="x") == plain_one
 
 
 def test_another_process_draws_the_same(tmp_path):

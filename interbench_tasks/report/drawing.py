@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -90,13 +90,18 @@ class Sheet:
     """Draws in pixels from the upper left corner."""
 
     def __init__(self, height: float, width: float = WIDTH) -> None:
-        self._figure = Figure(figsize=(width / 72, height / 72), dpi=72)
-        # No axes: with their ticks and spines they take longer than all that we draw.
-        self._pixels = Affine2D().scale(1, -1).translate(0, height)
+        self._width, self._height = width, height
+        self._artists: list[Callable[[], Artist]] = []
 
-    def _add(self, artist: Artist) -> None:
-        artist.set_transform(self._pixels)
-        self._figure.add_artist(artist)
+    def _figure(self) -> Figure:
+        """All that was drawn. No axes: with their ticks and spines they take longer than all the rest."""
+        figure = Figure(figsize=(self._width / 72, self._height / 72), dpi=72)
+        pixels = Affine2D().scale(1, -1).translate(0, self._height)
+        for make in self._artists:
+            artist = make()
+            artist.set_transform(pixels)
+            figure.add_artist(artist)
+        return figure
 
     def text(
         self,
@@ -110,8 +115,8 @@ class Sheet:
         turned: float = 0,
     ) -> None:
         """A line of text, its middle at the height of `at`. Args: turned = degrees against the clock."""
-        self._add(
-            Text(
+        self._artists.append(
+            lambda: Text(
                 at.x,
                 at.y + (0.36 * size if not turned else 0),
                 plain(text),
@@ -138,8 +143,10 @@ class Sheet:
     ) -> None:
         """Straight lines of one look. Args: width, dashes in pixels."""
         style = (0, [length / width for length in dashes]) if dashes else "solid"
-        lines = LineCollection(list(ends), colors=[colour], linewidths=[width], alpha=opacity, linestyles=[style])
-        self._add(lines)
+        lines = list(ends)
+        self._artists.append(
+            lambda: LineCollection(lines, colors=[colour], linewidths=[width], alpha=opacity, linestyles=[style])
+        )
 
     def line(self, points: Sequence[Point], look: Look, *, opacity: float | None = None, closed: bool = False) -> None:
         """A line through points, in the look of a series."""
@@ -151,8 +158,10 @@ class Sheet:
         if not points:
             return
         xs, ys = zip(*points, strict=True)
-        self._add(
-            Line2D(xs, ys, linestyle="none", marker=look.marker, markersize=size, color=look.colour, markeredgewidth=0)
+        self._artists.append(
+            lambda: Line2D(
+                xs, ys, linestyle="none", marker=look.marker, markersize=size, color=look.colour, markeredgewidth=0
+            )
         )
 
     def shape(
@@ -167,8 +176,8 @@ class Sheet:
         dashes: Sequence[float] = (),
     ) -> None:
         """A closed shape. Args: opacity = of the fill; width, dashes = of the edge, whose colour a hatch has too."""
-        self._add(
-            Polygon(
+        self._artists.append(
+            lambda: Polygon(
                 list(points),
                 closed=True,
                 facecolor=(fill, opacity) if fill is not None else "none",

@@ -12,7 +12,7 @@ import io
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -49,15 +49,20 @@ _SETTINGS: Mapping[str, Any] = {
 }
 
 
-def svg_from(figure: Figure, *, id: str, label: str) -> str:
+def svg_from(draw: Callable[[], Figure], *, id: str, label: str) -> str:
     """The figure as one <svg> element.
 
-    Args: id = of the chart, letters, digits and hyphens, unique in a page; label = what a screen reader says.
+    Args: draw = makes the figure, with matplotlib's own settings, whatever the user's are (`text.usetex` would call
+        LaTeX for every name); id = of the chart, letters, digits and hyphens, unique in a page; label = what a screen
+        reader says.
     """
-    FigureCanvasSVG(figure)
     target = io.StringIO()
     settings: Any = {**_SETTINGS, "svg.hashsalt": id}  # keyed by all names that there are, in newer versions
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(settings)
+        figure = draw()
+        FigureCanvasSVG(figure)
         # The browser has the glyphs of other scripts; only the width of the text is a guess.
         warnings.filterwarnings("ignore", message=r"(?s)Glyph .* missing from", category=UserWarning)
         figure.savefig(target, format="svg", transparent=True, metadata=_NO_METADATA)
