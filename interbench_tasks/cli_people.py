@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from interbench_tasks.people.desk import Desk
     from interbench_tasks.people.forms import Form
 
-people_app = typer.Typer(no_args_is_help=True, help="People in the loop: what waits for them as files; their labels of stored runs.")
+people_app = typer.Typer(
+    no_args_is_help=True, help="People in the loop: what waits for them as files; their labels of stored runs."
+)
 PLACE_HELP = "The run's --output_path, a folder of the run, or the desk's file (INTERBENCH_PEOPLE)."
 Place = Annotated[Path, typer.Argument(help=PLACE_HELP, show_default=False)]
 Hide = Annotated[bool, typer.Option("--hide-answer", help="Do not show the right answers.")]
