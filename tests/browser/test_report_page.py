@@ -17,24 +17,10 @@ from tests.report_damage import damaged
 from tests.report_runs import HOSTILE, OFFERS, PICTURE, loop, loops, run_of_loops, talk, thumbnail, write_run
 
 pytestmark = pytest.mark.browser
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90 9"><path stroke="currentColor" d="M0 4h90"/></svg>'
 TABLE = ReportTable(caption="rates", columns=("arm", "rate"), rows=(("detail", "50.0"),))
 SECTION = Section(title="Arms", parts=(Chart(title="Rates", svg=SVG, alt="detail 50.0%", table=TABLE),))
 SECTIONS = replace(OFFERS, report_sections={"arms": lambda runs: SECTION})
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    import shutil
-
-    from playwright.sync_api import sync_playwright
-
-    path = next(found for name in CHROMIUM if (found := shutil.which(name)))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
