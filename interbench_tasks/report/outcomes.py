@@ -118,7 +118,8 @@ def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
             yield "right, then flipped"
     elif "solved" in by_reason:
         yield "corrected"
-        yield from (f"corrected by {branch}" for branch in by_reason["solved"])
+        if len(ends) > 1:
+            yield from (f"corrected by {branch}" for branch in by_reason["solved"])
     elif "rounds_used" in by_reason:
         yield "not corrected"
     else:
