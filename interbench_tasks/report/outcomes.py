@@ -118,8 +118,7 @@ def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
             yield "right, then flipped"
     elif "solved" in by_reason:
         yield "corrected"
-        if len(ends) > 1:
-            yield from (f"corrected by {branch}" for branch in by_reason["solved"])
+        yield from (f"corrected by {branch}" for branch in by_reason["solved"])
     elif "rounds_used" in by_reason:
         yield "not corrected"
     else:
