@@ -43,16 +43,28 @@ def _no_episode(run: int, obj: Mapping[str, Any]) -> None:
     return None
 
 
-def report_from(paths: Sequence[Path], offers: Offers, on_episode: OnEpisode = _no_episode) -> ReportContent:
+def _nothing_more(folders: Sequence[Path]) -> None:
+    return None
+
+
+def report_from(
+    paths: Sequence[Path],
+    offers: Offers,
+    on_episode: OnEpisode = _no_episode,
+    *,
+    on_read: Callable[[Sequence[Path]], None] = _nothing_more,
+) -> ReportContent:
     """Read runs and make all sections of their report.
 
-    Args: paths = run folders, or folders that hold some.
+    Args: paths = run folders, or folders that hold some; on_read = called with the runs' folders once all episodes are
+        read, before the sections are made, which takes as long again.
     Raises: RunFolderError where there is no run at all; InterbenchError where one is named twice.
     """
     folders = [folder for path in paths for folder in report_folders(path)]
     _refuse_doubles(folders)
     with _no_garbage_collection():
         contents, problems = _read(folders, offers, on_episode)
+    on_read([own.folder for own in contents])
     names = unique_names(contents)
     problems += [f"{names[at]}: {told}" for at, own in enumerate(contents) for told in own.problems]
     runs = tuple(_report_run(own, name) for own, name in zip(contents, names, strict=True))

@@ -11,6 +11,7 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -29,12 +30,14 @@ class Transcripts:
 
     def __init__(self) -> None:
         self.blocks: list[str] = []
-        """Each gzip and base64."""
+        """Each gzip and base64; all are there once it is closed."""
         self.pictures: dict[str, int] = {}
         """Digest -> run (by number) in whose folder it is to be looked for first."""
         self._facts: list[tuple[int, int, int, EpisodeFacts]] = []
         self._texts: list[str] = []
         self._bytes = 0
+        self._pool = ThreadPoolExecutor(1)  # compressing lets go of the interpreter's lock
+        self._packing: list[Future[str]] = []
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -49,7 +52,7 @@ class Transcripts:
         text, digests = _dumped(shown), list(_digests(shown))
         if self._texts and self._bytes + len(text) > BLOCK_BYTES:
             self._close_block()
-        self._facts.append((run, len(self.blocks), len(self._texts), facts))
+        self._facts.append((run, len(self._packing), len(self._texts), facts))
         self._texts.append(text)
         self._bytes += len(text)
         for digest in digests:
@@ -59,9 +62,11 @@ class Transcripts:
         """End the last block; nothing is added after that."""
         if self._texts:
             self._close_block()
+        self.blocks = [packing.result() for packing in self._packing]
+        self._pool.shutdown()
 
     def _close_block(self) -> None:
-        self.blocks.append(packed("[" + ",".join(self._texts) + "]"))
+        self._packing.append(self._pool.submit(packed, "[" + ",".join(self._texts) + "]"))
         self._texts, self._bytes = [], 0
 
     def index(self) -> str:

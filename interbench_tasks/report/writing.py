@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -15,7 +16,7 @@ from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.report.contents import ReportContent, report_from
 from interbench_tasks.report.exports import as_csv_text, as_json_text, as_latex_text, as_markdown
 from interbench_tasks.report.page import page_from
-from interbench_tasks.report.thumbnails import thumbnails_from
+from interbench_tasks.report.thumbnails import Thumbnails, thumbnails_from
 from interbench_tasks.report.transcripts import Transcripts
 
 Format = Literal["html", "md", "csv", "json", "latex"]
@@ -51,15 +52,17 @@ def report_text(paths: Sequence[Path], offers: Offers, format: Format = "html") 
         report = report_from(paths, offers)
         return _TABLES[format](report), report
     transcripts = Transcripts()
-    report = report_from(paths, offers, transcripts.add)
-    transcripts.close()
-    thumbnails = thumbnails_from(
-        [run.folder for run in report.runs],
-        transcripts.pictures,
-        n_episodes=len(transcripts),
-        n_bytes=transcripts.n_bytes,
-    )
-    return page_from(report, transcripts, thumbnails), report
+    with ThreadPoolExecutor(1) as pool:  # pictures are made smaller while the charts are drawn
+        pictures: list[Future[Thumbnails]] = []
+
+        def on_read(folders: Sequence[Path]) -> None:
+            transcripts.close()
+            n_episodes, n_bytes = len(transcripts), transcripts.n_bytes
+            shown = transcripts.pictures
+            pictures.append(pool.submit(thumbnails_from, folders, shown, n_episodes=n_episodes, n_bytes=n_bytes))
+
+        report = report_from(paths, offers, transcripts.add, on_read=on_read)
+        return page_from(report, transcripts, pictures[0].result()), report
 
 
 def write_report(paths: Sequence[Path], out: Path, offers: Offers, format: Format = "html") -> WrittenReport:

@@ -216,15 +216,18 @@
     pane.replaceChildren(...content.flat(3).filter(Boolean));
     pane.scrollTop = 0;
     document.body.classList.add("reading");
-    history.replaceState(null, "", `#episode-${number}`);
+    linkTo(`#episode-${number}`);
   }
   function close() {
     opened++;
     current = -1;
     byId("episode").replaceChildren(hint());
     document.body.classList.remove("reading");
-    history.replaceState(null, "", "#transcripts");
+    linkTo("#transcripts");
     draw();
+  }
+  function linkTo(hash) {
+    try { history.replaceState(null, "", hash); } catch { /* some browsers forbid it to files: the link is a help only */ }
   }
   const hint = () => h("p", { class: "quiet" }, "Choose an episode to read it.");
 
