@@ -140,7 +140,9 @@ def dots(
     plan = _plan(numbers, rows, series, panels, columns, told)
     sheet = Sheet(plan.height)
     if len(plan.series) > 1:
-        draw_legend(sheet, {told.get(name, name): look for name, look in plan.looks.items()}, Point(plan.labels, 0))
+        draw_legend(
+            sheet, {told.get(name, name): look for name, look in plan.looks.items()}, Point(plan.labels, 0), "dots"
+        )
     axis = axis_of(numbers, most_ticks=4 if plan.columns > 2 else 6)
     row_labels = labels_of([told.get(row, row) for row in plan.rows], plan.labels - 10)
     dims = (panels, rows, series)

@@ -110,7 +110,7 @@ def _drawn(
     sheet = Sheet(plan.height)
     if len(plan.looks) > 1:
         legend = {told.get(name, name): look for name, look in plan.looks.items()}
-        draw_legend(sheet, legend, Point(plan.ticks, 0), bars=kind == "bars")
+        draw_legend(sheet, legend, Point(plan.ticks, 0), kind)
     axis = axis_of(numbers)
     for number, panel in enumerate(plan.panels):
         body = plan.body(number)

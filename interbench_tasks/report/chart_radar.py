@@ -59,7 +59,7 @@ def radar(
     step = 2 * (radius + AROUND) + (22 if titled else 0)
     sheet = Sheet(legend + step * -(-len(panel_values) // across))
     if len(looks) > 1:
-        draw_legend(sheet, {told.get(name, name): look for name, look in looks.items()}, Point(4, 0))
+        draw_legend(sheet, {told.get(name, name): look for name, look in looks.items()}, Point(4, 0), "lines")
     axis = axis_of(numbers).moved(0, radius)
     spoke_values = numbers.values(spokes)
     for number, panel in enumerate(panel_values):
