@@ -323,3 +323,12 @@ def test_more_series_than_looks_have_none():
 
 def test_a_box_knows_its_edges():
     assert (Box(10, 20, 30, 40).right, Box(10, 20, 30, 40).bottom) == (40, 60)
+
+
+def test_a_legend_shows_series_as_the_drawing_does():
+    numbers = drawn_at_random(0)
+    where = {"id": "c", "label": "x", "series": "series"}
+    assert "stroke-dasharray" in lines(numbers, bins="row", **where)
+    assert "stroke-dasharray" not in dots(numbers, rows="row", **where)
+    assert "stroke-dasharray" not in bars(numbers, bins="row", **where)
+    assert "<use " not in bars(numbers, bins="row", **where)

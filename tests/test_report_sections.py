@@ -19,6 +19,7 @@ from interbench_tasks.metrics.intervals import Estimate, Interval
 from interbench_tasks.metrics.mmrc_analyses import analysed, rows_from
 from interbench_tasks.offers import interbench_report_sections
 from interbench_tasks.plugin_manager import offers_from
+from interbench_tasks.records import Seen
 from interbench_tasks.report.judge_labels import fields_of_conversations, fields_of_critiques, joined
 from interbench_tasks.report.section_parts import MOST_RUNS
 from interbench_tasks.report.sections_agreement import agreement_section
@@ -312,6 +313,26 @@ def test_bins_stand_in_their_order_also_where_the_first_run_lacks_some(tmp_path)
     both = charts_of(mmrc_section([short, conversation_run(tmp_path, "both")]))
     rows = both["Score by number of turns"].table.rows
     assert list(dict.fromkeys(row[2] for row in rows)) == ["4-5", "10-13"]
+
+
+def test_a_run_may_be_called_like_a_place_or_a_flaw(tmp_path):
+    talks = charts_of(mmrc_section([conversation_run(tmp_path, "cut"), conversation_run(tmp_path, "in_view")]))
+    assert {row[0] for row in talks["Score by ability"].table.rows} == {"cut", "in_view"}
+    flaws = charts_of(mmpcbench_section([critique_run("BC"), critique_run("EE.ambiguity")]))
+    chart = flaws["Proactive critique quality (PCQ), by type and subcategory"]
+    assert {row[0] for row in chart.table.rows} == {"BC", "EE.ambiguity"}
+
+
+def test_where_the_evidence_stood_is_told_in_words(tmp_path):
+    dice = random.Random(0)
+    whole = talk(0, ("none",), dice)
+    cut = [replace(turn, seen=Seen(first_turn=3, cut_turns=3, cut_pictures=0)) if turn.question else turn
+           for turn in talk(1, ("none",), dice).turns]  # fmt: skip
+    records = [whole, replace(talk(1, ("none",), dice), turns=tuple(cut))]
+    charts = charts_of(mmrc_section([conversation_run(tmp_path, memories=("none",), records=records)]))
+    chart = charts["Score by where the evidence stood when the question came"]
+    assert [row[2] for row in chart.table.rows] == ["in view", "cut, no notes"]
+    assert [row[5] for row in chart.table.rows] == ["6", "6"]
 
 
 def test_one_bin_says_nothing_and_has_no_chart(tmp_path):

@@ -315,10 +315,10 @@ def test_the_table_has_every_number_with_interval_n_unscored_and_bounds():
         (("m", "b"), share(0.125, 0.0, 0.5, n=8)),
         (("m", "c"), None),
     ]
-    table = table_of(numbers_from("rate", ["run", "arm"], cells), "Rates", {"a": "first arm"})
+    table = table_of(numbers_from("rate", ["run", "arm"], cells), "Rates")
     assert table.columns == ("run", "arm", "rate (%)", "95% interval", "n", "unscored", "bounds")
     assert table.rows == (
-        ("m", "first arm", "50.0", "25.0 to 75.0", "8", "2", "40.0 to 60.0"),
+        ("m", "a", "50.0", "25.0 to 75.0", "8", "2", "40.0 to 60.0"),
         ("m", "b", "12.5", "0.0 to 50.0", "8", "0", "-"),
     )
 

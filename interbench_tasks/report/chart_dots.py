@@ -129,42 +129,38 @@ def dots(
     series: str | None = None,
     panels: str | None = None,
     columns: int = 3,
-    names: Mapping[str, str] | None = None,
 ) -> str:
     """A drawing of all numbers.
 
     Args: id, label = as of `Sheet.svg`; rows, series, panels = dimensions; series = up to 6, each with a look of its
-        own; columns = panels beside each other, at most; names = value of a dimension -> how it is told.
+        own; columns = panels beside each other, at most.
     """
-    told = names or {}
-    plan = _plan(numbers, rows, series, panels, columns, told)
+    plan = _plan(numbers, rows, series, panels, columns)
     sheet = Sheet(plan.height)
     if len(plan.series) > 1:
-        draw_legend(sheet, {told.get(name, name): look for name, look in plan.looks.items()}, Point(plan.labels, 0))
+        draw_legend(sheet, plan.looks, Point(plan.labels, 0), "dots")
     axis = axis_of(numbers, most_ticks=4 if plan.columns > 2 else 6)
-    row_labels = labels_of([told.get(row, row) for row in plan.rows], plan.labels - 10)
+    row_labels = labels_of(plan.rows, plan.labels - 10)
     dims = (panels, rows, series)
     for number, panel in enumerate(plan.panels):
         body = plan.body(number)
         if plan.titled:
             at = Point(body.left, body.top - TITLE_LINE / 2 - 2)
-            sheet.text(at, title_of(told.get(panel, panel), plan.panel.width - 4), bold=True)
+            sheet.text(at, title_of(panel, plan.panel.width - 4), bold=True)
         placed = axis.moved(body.left, body.right)
         _draw_frame(sheet, numbers, body, placed)
         if number % plan.columns == 0:
-            _draw_row_labels(sheet, plan, body, [row_labels[told.get(row, row)] for row in plan.rows])
+            _draw_row_labels(sheet, plan, body, [row_labels[row] for row in plan.rows])
         _draw_panel(sheet, numbers, plan, body, placed, _found(numbers, dims, panel))
     return sheet.svg(id=id, label=label)
 
 
-def _plan(
-    numbers: Numbers, rows: str, series: str | None, panels: str | None, columns: int, told: Mapping[str, str]
-) -> _Plan:
+def _plan(numbers: Numbers, rows: str, series: str | None, panels: str | None, columns: int) -> _Plan:
     panel_values = numbers.values(panels) if panels is not None else [""]
     row_values = numbers.values(rows)
     series_values = numbers.values(series)[: len(LOOKS)] if series is not None else [""]
     across = columns_of(len(panel_values), columns)
-    labels = min(LABELS.get(across, NARROW_LABELS), max(width_of(told.get(row, row)) for row in row_values)) + 12
+    labels = min(LABELS.get(across, NARROW_LABELS), max(width_of(row) for row in row_values)) + 12
     room = (WIDTH - labels - PANEL_GAP * (across - 1)) / across
     valued = len(numbers.cells) <= MOST_VALUES
     estimates = numbers.cells.values()
@@ -172,7 +168,7 @@ def _plan(
     aside += max(_value_width(numbers, e) for e in estimates) if valued else 0
     if room - aside < NARROWEST:
         aside = NO_ASIDE
-    legend = LEGEND_LINE * len(legend_rows([told.get(name, name) for name in series_values], WIDTH - labels)) + 4
+    legend = LEGEND_LINE * len(legend_rows(series_values, WIDTH - labels)) + 4
     return _Plan(
         panels=panel_values,
         rows=row_values,

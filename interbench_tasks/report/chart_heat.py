@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.report.chart_dots import drawn_value
@@ -40,7 +40,6 @@ def heat(
     label: str,
     rows: str,
     columns: str,
-    names: Mapping[str, str] | None = None,
     bold: Collection[str] = (),
     dashes: bool = True,
 ) -> str:
@@ -49,12 +48,11 @@ def heat(
     Args: as of `chart_dots.dots`; rows, columns = dimensions; bold = rows that sum up others; dashes = whether a cell
         without a number has a dash, for one could be there.
     """
-    told = names or {}
     row_values, column_values = numbers.values(rows), numbers.values(columns)
-    left = min(LABELS, max(width_of(told.get(row, row)) * (BOLD if row in bold else 1) for row in row_values) + 14)
+    left = min(LABELS, max(width_of(row) * (BOLD if row in bold else 1) for row in row_values) + 14)
     wide = min(WIDEST, (WIDTH - left - (0 if len(column_values) <= FEW else 90)) / len(column_values))
     flat = len(column_values) <= FEW
-    heads = labels_of([told.get(column, column) for column in column_values], (wide - 6) / BOLD if flat else 150)
+    heads = labels_of(column_values, (wide - 6) / BOLD if flat else 150)
     top = 22.0 if flat else max(width_of(head) for head in heads.values()) * math.sqrt(0.5) + 16
     sheet = Sheet(top + CELL * len(row_values) + 4)
     for place, head in enumerate(heads.values()):
@@ -63,7 +61,7 @@ def heat(
             sheet.text(Point(x, top - 12), head, align="center", bold=True)
         else:
             sheet.text(Point(x, top - 6), head, turned=45)
-    row_labels = labels_of([told.get(row, row) for row in row_values], left - 12)
+    row_labels = labels_of(row_values, left - 12)
     values = [estimate.value for estimate in numbers.cells.values()]
     depth = axis_over(values, top=numbers.points or 1.0).moved(0.0, DEEPEST)
     places = numbers.dims.index(rows), numbers.dims.index(columns)
@@ -71,7 +69,7 @@ def heat(
     cells: list[tuple[Box, Estimate | None]] = []
     for number, row in enumerate(row_values):
         y = top + CELL * number
-        sheet.text(Point(left - 10, y + CELL / 2), row_labels[told.get(row, row)], align="right", bold=row in bold)
+        sheet.text(Point(left - 10, y + CELL / 2), row_labels[row], align="right", bold=row in bold)
         for place, column in enumerate(column_values):
             cells.append((Box(left + wide * place + 2, y + 2, wide - 4, CELL - 4), found.get((row, column))))
     _draw_cells(sheet, numbers, depth, cells)

@@ -86,8 +86,8 @@ def lines(numbers: Numbers, **where: object) -> str:
 def bars(numbers: Numbers, **where: object) -> str:
     """Bars side by side for each bin, one a series.
 
-    Args: id, label = as of `Sheet.svg`; bins, series, panels = dimensions (series, panels: None for none); names =
-        value of a dimension -> how it is told; columns = panels beside each other, at most 3.
+    Args: id, label = as of `Sheet.svg`; bins, series, panels = dimensions (series, panels: None for none);
+        columns = panels beside each other, at most 3.
     """
     return _drawn(numbers, "bars", **where)  # type: ignore[arg-type]  # handed on as they came
 
@@ -101,25 +101,23 @@ def _drawn(
     bins: str,
     series: str | None = None,
     panels: str | None = None,
-    names: Mapping[str, str] | None = None,
     columns: int = 3,
 ) -> str:
-    told = names or {}
     found = _by_place(numbers, (panels, series, bins))
-    plan = _plan(numbers, found, bins, series, panels, told, columns)
+    plan = _plan(numbers, found, bins, series, panels, columns)
     sheet = Sheet(plan.height)
     if len(plan.looks) > 1:
-        legend = {told.get(name, name): look for name, look in plan.looks.items()}
-        draw_legend(sheet, legend, Point(plan.ticks, 0), bars=kind == "bars")
+        legend = plan.looks
+        draw_legend(sheet, legend, Point(plan.ticks, 0), kind)
     axis = axis_of(numbers)
     for number, panel in enumerate(plan.panels):
         body = plan.body(number)
         if plan.titled:
             at = Point(body.left, body.top - TITLE_LINE / 2 - 3)
-            sheet.text(at, title_of(told.get(panel, panel), body.width), bold=True)
+            sheet.text(at, title_of(panel, body.width), bold=True)
         placed = axis.moved(body.bottom, body.top)
         _draw_frame(sheet, numbers, plan, body, placed, valued=number % plan.columns == 0)
-        _draw_bins(sheet, plan, body, [told.get(one, one) for one in plan.bins])
+        _draw_bins(sheet, plan, body)
         for place, (name, look) in enumerate(plan.looks.items()):
             own = [found.get((panel, name, one)) for one in plan.bins]
             draw = _draw_bars if kind == "bars" else _draw_line
@@ -144,7 +142,6 @@ def _plan(
     bins: str,
     series: str | None,
     panels: str | None,
-    told: Mapping[str, str],
     columns: int,
 ) -> _Plan:
     panel_values = numbers.values(panels) if panels is not None else [""]
@@ -153,7 +150,7 @@ def _plan(
     across = columns_of(len(panel_values), columns)
     ticks = max(width_of(tick_text(numbers, tick), SMALL) for tick in axis_of(numbers).ticks) + 10
     wide = min((WIDTH - ticks - GAP * (across - 1)) / across, WIDEST * len(bin_values))
-    legend = LEGEND_LINE * len(legend_rows([told.get(name, name) for name in series_values], WIDTH - ticks)) + 4
+    legend = LEGEND_LINE * len(legend_rows(series_values, WIDTH - ticks)) + 4
     plan = _Plan(
         panels=panel_values,
         bins=bin_values,
@@ -192,9 +189,9 @@ def _draw_frame(sheet: Sheet, numbers: Numbers, plan: _Plan, body: Box, axis: Ax
         )
 
 
-def _draw_bins(sheet: Sheet, plan: _Plan, body: Box, told: Sequence[str]) -> None:
+def _draw_bins(sheet: Sheet, plan: _Plan, body: Box) -> None:
     room = body.width / len(plan.bins) - 4
-    for place, label in enumerate(labels_of(told, room, SMALL).values()):
+    for place, label in enumerate(labels_of(plan.bins, room, SMALL).values()):
         sheet.text(Point(plan.x(body, place), body.bottom + 10), label, size=SMALL, align="center")
 
 

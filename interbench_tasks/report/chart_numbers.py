@@ -87,17 +87,12 @@ def numbers_from(
     return Numbers(what=what, dims=tuple(dims), cells=ordered, signed=signed, orders=all_orders)
 
 
-def table_of(numbers: Numbers, caption: str, names: Mapping[str, str] | None = None) -> ReportTable:
-    """Every number, one a row, with its interval, n, unscored count and what the unscored could make of it.
-
-    A dimension that has the same value everywhere is in the caption only, unless it is the only one.
-    Args: names = value of a key -> how it is told; default as it is.
-    """
-    told = names or {}
+def table_of(numbers: Numbers, caption: str) -> ReportTable:
+    """Every number, one a row, with its interval, n, unscored count and what the unscored could make of it."""
     bounded = any(estimate.bounds is not None for estimate in numbers.cells.values())
     rows = []
     for key, estimate in numbers.cells.items():
-        row = [*(told.get(part, part) for part in key), numbers.shown(estimate.value), _ends(numbers, estimate.ci95)]
+        row = [*key, numbers.shown(estimate.value), _ends(numbers, estimate.ci95)]
         rows.append((*row, str(estimate.n), str(estimate.unscored), *_bounds(numbers, estimate, shown=bounded)))
     columns = (*numbers.dims, f"{numbers.what} ({numbers.unit})", "95% interval", "n", "unscored")
     return ReportTable(caption=caption, columns=(*columns, *(("bounds",) if bounded else ())), rows=tuple(rows))

@@ -40,26 +40,20 @@ def radar(
     spokes: str,
     series: str | None = None,
     panels: str | None = None,
-    names: Mapping[str, str] | None = None,
 ) -> str:
     """A drawing of scores that share a scale; an outline is open where a score is missing.
 
     Args: as of `chart_dots.dots`; spokes = the dimension that goes round.
     """
-    told = names or {}
     panel_values = numbers.values(panels) if panels is not None else [""]
     looks = looks_of(numbers.values(series)[: len(LOOKS)] if series is not None else [""])
     across = columns_of(len(panel_values), 4)
     radius, titled = RADII[across], panels is not None and panel_values != [""]
-    legend = (
-        LEGEND_LINE * len(legend_rows([told.get(name, name) for name in looks], WIDTH - 4)) + 6
-        if len(looks) > 1
-        else 0.0
-    )
+    legend = LEGEND_LINE * len(legend_rows(list(looks), WIDTH - 4)) + 6 if len(looks) > 1 else 0.0
     step = 2 * (radius + AROUND) + (22 if titled else 0)
     sheet = Sheet(legend + step * -(-len(panel_values) // across))
     if len(looks) > 1:
-        draw_legend(sheet, {told.get(name, name): look for name, look in looks.items()}, Point(4, 0))
+        draw_legend(sheet, looks, Point(4, 0), "lines")
     axis = axis_of(numbers).moved(0, radius)
     spoke_values = numbers.values(spokes)
     for number, panel in enumerate(panel_values):
@@ -68,7 +62,7 @@ def radar(
         centre = Point(x, legend + step * down + (22 if titled else 0) + radius + AROUND)
         if titled:
             at = Point(x, legend + step * down + 10)
-            sheet.text(at, title_of(told.get(panel, panel), WIDTH / across - 20), bold=True, align="center")
+            sheet.text(at, title_of(panel, WIDTH / across - 20), bold=True, align="center")
         _draw_web(sheet, numbers, centre, axis, spoke_values)
         filled = len(panel_values) <= 4
         for name, look in looks.items():

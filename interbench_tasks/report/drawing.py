@@ -148,11 +148,6 @@ class Sheet:
             lambda: LineCollection(lines, colors=[colour], linewidths=[width], alpha=opacity, linestyles=[style])
         )
 
-    def line(self, points: Sequence[Point], look: Look, *, opacity: float | None = None, closed: bool = False) -> None:
-        """A line through points, in the look of a series."""
-        self.segments(zip(points, [*points[1:], *points[: int(closed)]], strict=False), colour=look.colour, width=1.6,
-                      opacity=opacity, dashes=look.dashes)  # fmt: skip
-
     def markers(self, points: Sequence[Point], look: Look, size: float = 7.0) -> None:
         """The marker of a series at each point."""
         if not points:
@@ -340,17 +335,18 @@ def _legend_width(name: str) -> float:
     return 30 + min(width_of(name), 300) + 18
 
 
-def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, *, bars: bool = False) -> None:
-    """What each look stands for, in lines from `at` downwards."""
+def draw_legend(sheet: Sheet, looks: Mapping[str, Look], at: Point, kind: Literal["lines", "dots", "bars"]) -> None:
+    """What each look stands for, in lines from `at` downwards; the whiskers of dots have no dashes."""
     labels = labels_of(list(looks), 300)
     for number, row in enumerate(legend_rows(list(looks), WIDTH - at.x)):
         x, y = at.x, at.y + LEGEND_LINE * (number + 0.5)
         for name in row:
             look = looks[name]
-            if bars:
+            if kind == "bars":
                 draw_bars(sheet, [Box(x, y - 5, 22, 10)], look)
             else:
-                sheet.line([Point(x, y), Point(x + 22, y)], look)
+                dashes = look.dashes if kind == "lines" else ()
+                sheet.segments([(Point(x, y), Point(x + 22, y))], colour=look.colour, width=1.6, dashes=dashes)
                 sheet.markers([Point(x + 11, y)], look)
             sheet.text(Point(x + 28, y), labels[name])
             x += _legend_width(name)

@@ -41,21 +41,18 @@ class TaskRuns:
         """
         if not numbers:
             return
-        told: Mapping[str, str] = where.get("names") or {}
         drawn, limits = _limited(numbers, where.get("series"))
         full = f"{title}{self.suffix}"
-        alt = told_in_words(drawn, lambda key: _named(drawn, key, told))
+        alt = told_in_words(drawn, lambda key: _named(drawn, key))
         label = f"{full}{limits}. {alt}"
         svg = drawing(drawn, id=f"{self.id}-{name}", label=label, **_without_one_run(where, drawn))
-        yield Chart(title=f"{full}{limits}", svg=svg, alt=alt, table=table_of(numbers, full, told))
+        yield Chart(title=f"{full}{limits}", svg=svg, alt=alt, table=table_of(numbers, full))
 
-    def compared(
-        self, name: str, title: str, numbers: Numbers, dim: str, names: Mapping[str, str] | None = None
-    ) -> Iterator[Chart]:
+    def compared(self, name: str, title: str, numbers: Numbers, dim: str) -> Iterator[Chart]:
         """Dots with whiskers by `dim`, runs side by side: in one panel where they are few, else a panel a value."""
         few = bool(numbers) and len(numbers.values(RUN)) <= FEW_RUNS
         where = {"rows": dim, "series": RUN} if few else {"rows": RUN, "panels": dim}
-        yield from self.chart(name, title, numbers, dots, names=names, **where)
+        yield from self.chart(name, title, numbers, dots, **where)
 
 
 def _limited(numbers: Numbers, series: str | None) -> tuple[Numbers, str]:
@@ -81,10 +78,10 @@ def _first(numbers: Numbers, dim: str, most: int, told: list[str]) -> Numbers:
     return numbers.where(dim, values[:most])
 
 
-def _named(numbers: Numbers, key: Sequence[str], told: Mapping[str, str]) -> str:
+def _named(numbers: Numbers, key: Sequence[str]) -> str:
     """A key in words; the run only where there are several."""
     left_out = RUN if RUN in numbers.dims and len(numbers.dims) > 1 and len(numbers.values(RUN)) == 1 else None
-    return ", ".join(told.get(part, part) for dim, part in zip(numbers.dims, key, strict=True) if dim != left_out)
+    return ", ".join(part for dim, part in zip(numbers.dims, key, strict=True) if dim != left_out)
 
 
 def _without_one_run(where: Mapping[str, Any], numbers: Numbers) -> dict[str, Any]:

@@ -8,7 +8,17 @@ from itertools import combinations
 import numpy as np
 
 from interbench_tasks.errors import RunFolderError
-from interbench_tasks.metrics.agreement import Labels, agreement_of, labels_from
+from interbench_tasks.metrics.agreement import (
+    Labels,
+    Weights,
+    cohens_kappa,
+    estimates_from_coefficients,
+    fleiss_kappa,
+    krippendorffs_alpha,
+    labels_from,
+    raw_agreement,
+)
+from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.judge_habits import judge_strictness
 from interbench_tasks.report.chart_dots import dots
 from interbench_tasks.report.chart_heat import heat
@@ -69,17 +79,23 @@ def _parts(task: TaskRuns) -> Iterator[Chart | str]:
     for name, own in judged.items():
         panels.setdefault(tuple(sorted(own[0].judges)), []).append(name)
     for number, names in enumerate(panels.values(), 1):
-        of = f", {', '.join(names)}" if len(panels) > 1 else ""
+        of = f", {_some(names)}" if len(panels) > 1 else ""
         yield from _of_a_panel(task, number, [judged[name] for name in names], of)
+
+
+def _some(names: Sequence[str]) -> str:
+    """The names of a few runs, or how many more than those there are.
+
+    >>> _some(["a", "b", "c", "d"])
+    'a, b and 2 more'
+    """
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
 def _coefficients(task: TaskRuns, judged: Mapping[str, Sequence[JudgedField]]) -> Iterator[Chart]:
     """Agreement of each run's own judges."""
     found = {
-        (run, NAMES[own.name]): agreement_of(_labels(own), ordinal=own.ordinal)
-        for run, fields in judged.items()
-        for own in fields
-        if own.rows
+        (run, NAMES[own.name]): _of_all_judges(own) for run, fields in judged.items() for own in fields if own.rows
     }
     dims = [RUN, "what judges say"]
     cells = [((*key, told), of.get(name)) for key, of in found.items() for name, told in COEFFICIENTS.items()]
@@ -88,6 +104,19 @@ def _coefficients(task: TaskRuns, judged: Mapping[str, Sequence[JudgedField]]) -
     yield from task.chart("agreement", "Agreement beyond chance", numbers, dots, **where)
     numbers = numbers_from("raw agreement", dims, [(key, of.get("raw_agreement")) for key, of in found.items()])
     yield from task.compared("raw", "Pairs of judges that say the same", numbers, dims[1])
+
+
+def _of_all_judges(own: JudgedField) -> dict[str, Estimate]:
+    """The coefficients that are about all judges together; those of `agreement_of`, without its pairs."""
+    labels = _labels(own)
+    wanted = {
+        "raw_agreement": raw_agreement(labels),
+        "fleiss_kappa": fleiss_kappa(labels),
+        "krippendorffs_alpha": krippendorffs_alpha(labels),
+    }
+    if own.ordinal:
+        wanted["krippendorffs_alpha.ordinal"] = krippendorffs_alpha(labels, "ordinal")
+    return estimates_from_coefficients(wanted, labels.clusters)
 
 
 def _labels(own: JudgedField) -> Labels:
@@ -123,16 +152,21 @@ def _in_order(own: JudgedField, judges: tuple[str, ...]) -> JudgedField:
 
 
 def _pairs(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:
-    weights = ".quadratic" if own.ordinal else ""
-    found = agreement_of(_labels(own), ordinal=own.ordinal)
-    pairs = combinations(own.judges, 2)
-    cells = (((other, one), found.get(f"cohens_kappa.{one}.{other}{weights}")) for one, other in pairs)
-    what = "Cohen's quadratic kappa" if weights else "Cohen's kappa"
-    numbers = numbers_from(what, ["judge", "other judge"], sorted(cells, key=lambda cell: own.judges.index(cell[0][0])))
+    """Cohen's kappa of each two; of two judges only, it says what the coefficients of all say."""
+    if len(own.judges) < 3:
+        return
+    labels = _labels(own)
+    weights: Weights = "quadratic" if own.ordinal else "plain"
+    pairs = {f"{place}": pair for place, pair in enumerate(combinations(own.judges, 2))}
+    wanted = {place: cohens_kappa(labels, *pair, weights) for place, pair in pairs.items()}
+    found = estimates_from_coefficients(wanted, labels.clusters)
+    cells = (((other, one), found.get(place)) for place, (one, other) in pairs.items())
+    what = "Cohen's quadratic kappa" if own.ordinal else "Cohen's kappa"
+    orders = {"judge": own.judges, "other judge": own.judges}
+    numbers = numbers_from(what, ["judge", "other judge"], cells, orders=orders)
     title = f"Pairs of judges, {NAMES[own.name]}: {what}{of}"
-    if len(own.judges) > 2:
-        where = {"rows": "judge", "columns": "other judge", "dashes": False}
-        yield from task.chart(f"pairs-{id}", title, numbers, heat, **where)
+    where = {"rows": "judge", "columns": "other judge", "dashes": False}
+    yield from task.chart(f"pairs-{id}", title, numbers, heat, **where)
 
 
 def _strictness(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:

@@ -74,14 +74,15 @@ def _quality(task: TaskRuns) -> Iterator[Chart]:
     """PCQ by type and subcategory, a column a run."""
     there = united([list(run.categories) for run in task.runs])
     cells: list[tuple[Key, Estimate | None]] = [((run.name, ALL), run.metrics.get("pcq")) for run in task.runs]
-    for code, told in TYPES.items():
+    for code, of_type in TYPES.items():
         subtypes = [one for one in SUBTYPES if type_of(one) == code and one in there]
         if len(subtypes) != 1:
-            cells += [((run.name, told), run.metrics.get(f"pcq.{code}")) for run in task.runs]
+            cells += [((run.name, of_type), run.metrics.get(f"pcq.{code}")) for run in task.runs]
         for subtype in subtypes:
-            cells += [((run.name, subtype), run.categories.get(subtype, {}).get("pcq")) for run in task.runs]
+            told = SUBTYPES[subtype]
+            cells += [((run.name, told), run.categories.get(subtype, {}).get("pcq")) for run in task.runs]
     numbers = numbers_from("PCQ", [RUN, "type"], cells)
-    where = {"rows": "type", "columns": RUN, "names": SUBTYPES, "bold": (ALL, *TYPES.values())}
+    where = {"rows": "type", "columns": RUN, "bold": (ALL, *TYPES.values())}
     yield from task.chart("pcq", "Proactive critique quality (PCQ), by type and subcategory", numbers, heat, **where)
 
 

@@ -133,13 +133,13 @@ def _where_it_fails(task: TaskRuns) -> Iterator[Chart | str]:
         bins = sorted({key[-1] for key, _ in cells[name]}, key=_rank)
         numbers = numbers_from("score", [RUN, "memory", dim], cells[name], orders={dim: bins})
         if numbers and len(numbers.values(dim)) > 1:
-            where = {"bins": dim, "names": PLACES, **_side_by_side(numbers)}
+            where = {"bins": dim, **_side_by_side(numbers)}
             yield from task.chart(name, title, numbers, drawing, **where)
 
 
 def _rank(bin: str) -> tuple[int, str]:
     """The order of bins: by the number that they begin with, else as thirds and places are told."""
-    known = ("first third", "middle third", "last third", *PLACES)
+    known = ("first third", "middle third", "last third", *PLACES.values())
     digits = bin.rstrip("+").partition("-")[0]
     return (int(digits), "") if digits.isdigit() else (known.index(bin) if bin in known else len(known), bin)
 
@@ -167,7 +167,7 @@ def _add_analyses(cells: Mapping[str, list[tuple[Key, Estimate]]], run: ReportRu
         if of_updates:
             found |= analysed(of_updates, ["updates"], span=span)
         for name, bins in found.items():
-            cells[name] += [((run.name, memory, told), estimate) for told, estimate in bins.items()]
+            cells[name] += [((run.name, memory, PLACES.get(told, told)), estimate) for told, estimate in bins.items()]
     return problem
 
 
