@@ -22,7 +22,7 @@ from interbench_tasks.cli_run import _told
 from interbench_tasks.errors import HarnessError, RunFolderError
 from interbench_tasks.harness import watched
 from interbench_tasks.harness.running import Ended, _ended, run_harness
-from interbench_tasks.records import BranchEnd
+from interbench_tasks.records import BranchEnd, Message, Reply, Turn, Usage, Verdict
 from interbench_tasks.runs.episodes import SECOND_PASS
 from interbench_tasks.runs.folder import RunFolder, write_json
 from interbench_tasks.runs.outcome import outcome_of
@@ -177,6 +177,29 @@ def test_a_folder_tells_what_came_of_its_run(tmp_path, episodes, more, code, sai
     assert outcome.exit_code == code
     assert said in outcome.text
     assert outcome.text.endswith(f"interbench score {tmp_path / 'run'}")
+
+
+def judged(panel: Verdict):
+    """An episode of whose three judges one failed."""
+    said = [Verdict(judge=f"j{n}", status="scored", score=4) for n in range(2)]
+    failed = Verdict(judge="j2", status="error", score=None, reason="HTTP 400")
+    turn = Turn(
+        index=0,
+        parent=None,
+        branch="",
+        user=Message(role="user", content=("?",)),
+        reply=Reply(text="4", usage=Usage()),
+        verdicts=(*said, failed),
+        verdict=panel,
+    )
+    return fine(0, turns=(turn,))
+
+
+def test_a_judge_that_the_others_decide_without_fails_no_run(tmp_path):
+    decided = outcome_of(run_folder(tmp_path / "a", judged(Verdict(judge="panel", status="scored", score=4))))
+    assert (decided.n_failed, decided.exit_code) == (0, 0)
+    undecided = outcome_of(run_folder(tmp_path / "b", judged(Verdict(judge="panel", status="undecided", score=None))))
+    assert (undecided.n_failed, undecided.exit_code) == (1, 3)
 
 
 def test_without_metrics_on_purpose_none_is_missed(tmp_path):

@@ -11,7 +11,7 @@ from interbench_tasks.errors import RunFolderError
 from interbench_tasks.records import EpisodeRecord
 from interbench_tasks.runs.episodes import SECOND_PASS
 from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_records
-from interbench_tasks.runs.keeper import failures_of
+from interbench_tasks.runs.keeper import has_unscored
 
 OK, ERROR, USAGE, FAILED, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes of `interbench run`."""
@@ -28,7 +28,8 @@ class RunOutcome:
     n_stopped: int
     """Of these, episodes that a budget kept from being played to their end, and such that have no record."""
     n_failed: int
-    """Of the others, episodes in which something failed."""
+    """Of the others, episodes in which something has no score because something failed; not where a panel came to its
+    verdict without a judge that failed."""
     max_failed_share: float
     """The task's limit, in [0, 1]."""
     has_metrics: bool
@@ -78,7 +79,7 @@ def outcome_of(folder: Path, *, metrics: bool = True) -> RunOutcome:
     for record in read_records(folder) if any(folder.glob("episodes*.jsonl")) else ():
         if not _was_stopped(record):
             n_played += 1
-            n_failed += bool(failures_of(record))
+            n_failed += has_unscored(record)
     return RunOutcome(
         task=task,
         folder=folder,
