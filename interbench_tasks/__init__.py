@@ -8,6 +8,8 @@ from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.hookspecs import (
     Backend,
     Call,
+    Composed,
+    ComposedMetrics,
     EpisodeProtocol,
     FeedbackProvider,
     Memory,
@@ -55,6 +57,8 @@ __all__ = [
     "BranchEnd",
     "Call",
     "Chart",
+    "Composed",
+    "ComposedMetrics",
     "Episode",
     "EpisodeProtocol",
     "EpisodeRecord",

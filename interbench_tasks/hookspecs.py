@@ -14,6 +14,8 @@ import pluggy
 from pydantic import BaseModel
 
 from interbench_tasks.feedback_rounds import FeedbackRound
+from interbench_tasks.metric_sets import Composed as Composed
+from interbench_tasks.metric_sets import ComposedMetrics as ComposedMetrics
 from interbench_tasks.metric_sets import MetricSet as MetricSet
 from interbench_tasks.metric_sets import TwoPassMetrics as TwoPassMetrics
 from interbench_tasks.metric_sets import WeightedMetrics as WeightedMetrics

@@ -14,6 +14,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from interbench_tasks.backends.simulated import SimulatedBackend
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.report.comparison import as_json, grids_from
 from interbench_tasks.runs.comparable import labels_in
 from interbench_tasks.runs.compare import DEFAULT_METRICS, compared, comparisons_from
@@ -213,7 +214,7 @@ class Weighed(OwnValues):
         return {name: (value * summary["weight"], summary["weight"]) for name, value in summary["own"].items()}
 
     def composites(self):
-        return {"both": ("one", "two")}
+        return {"both": Composed.mean(("one", "two"))}
 
     def table(self, summaries):
         found = super().table(summaries)

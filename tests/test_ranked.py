@@ -110,7 +110,7 @@ def test_counts_and_what_is_no_mean_are_not_ranked_and_say_why():
 
 def test_a_metric_of_one_run_alone_has_no_ranking():
     runs = [run_of("a", [episode(0, accuracy=1, extra=1)]), run_of("b", [episode(0, accuracy=1)])]
-    assert ranked(runs, "*").unranked["extra"] == "it is there in one run only"
+    assert ranked(runs, "*").unranked["extra"] == "fewer than two runs have it"
 
 
 class Weighted(OwnValues):

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from interbench_tasks.metrics.composed import Composed
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.metrics.ranking import across_models, rankings_from
 from interbench_tasks.report.compared import parts_of
 from interbench_tasks.runs.compare import compared
@@ -168,7 +168,7 @@ NAN = float("nan")
 def test_a_composed_metric_is_ranked_by_what_the_means_of_its_parts_come_to():
     rate = np.array([[1.0, 1, 0, 0], [1, 0, 0, 0]])
     size = np.array([[0.5, NAN, NAN, NAN], [1, NAN, NAN, NAN]])
-    how = Composed(parts=("rate", "size"), make=lambda rate, size: rate * size)
+    how = Composed(parts=("rate", "size"), make=lambda rate, size: rate * size, by_first=True)
     found = rankings_from({"rate": rate, "size": size}, ["a", "b"], composed={"both": how}, draws=50)
     assert list(found) == ["rate", "size", "both"]
     assert [(row.model, row.value, row.n) for row in found["both"].models] == [("a", 0.25, 4), ("b", 0.25, 4)]
@@ -182,7 +182,7 @@ def test_simulated_intervals_of_a_step_in_pcq_cover_the_planted_difference():
     """Two models of planted rates and scores; 95% intervals of the difference of PCQ, over 120 data sets."""
     chance = np.random.default_rng(5)
     n, held = 200, 0
-    how = Composed(parts=("eda", "dp", "se"), make=lambda eda, dp, se: eda * (dp + se) / 4)
+    how = Composed(parts=("eda", "dp", "se"), make=lambda eda, dp, se: eda * (dp + se) / 4, by_first=True)
     truth = 0.6 * (1.2 + 1.4) / 4 - 0.45 * (1.0 + 1.4) / 4
     for seed in range(120):
         eda = (chance.random((2, n)) < np.array([[0.6], [0.45]])).astype(float)

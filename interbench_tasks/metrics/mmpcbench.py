@@ -45,9 +45,10 @@ from typing import Any
 
 from interbench_tasks.critique_votes import Panel
 from interbench_tasks.flaws import TYPES, type_of
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.metrics.cases import Case, Column
 from interbench_tasks.metrics.closed_forms import Interval
-from interbench_tasks.metrics.composed import Composed, composed_pcq
+from interbench_tasks.metrics.composed import composed_pcq
 from interbench_tasks.metrics.critique_panel import CritiquePanel
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_cases import cases_of, panels_of
@@ -134,8 +135,7 @@ class CritiqueMetrics:
         """The names for the harness's table; all the others are in `metrics.json`."""
         return [name for name in names if name in HEADLINE]
 
-    @property
-    def composed(self) -> dict[str, Composed]:
+    def composites(self) -> dict[str, Composed]:
         """Metric -> how it comes from the means of others: PCQ, of all items, of each type, style and variant."""
         suffixes = ("", *(f".{of_type}" for of_type in TYPES), *map(suffix_of, self._branches))
         return {f"pcq{suffix}": composed_pcq(suffix, self._combine) for suffix in suffixes}

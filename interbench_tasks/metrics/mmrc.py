@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 
 from interbench_tasks.abilities import ABILITIES
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmrc_names import ITEM_METRICS, LOSSES, NOTE_COUNTS, ConversationOptions, Lineup
@@ -90,9 +91,9 @@ class ConversationMetrics:
         """Metric -> (sum, questions or pictures), for each metric that this conversation is scored in."""
         return {name: (float(cell[2]), float(cell[0])) for name, cell in _cells(summary) if cell[0]}
 
-    def composites(self) -> dict[str, tuple[str, ...]]:
-        """The overalls, and the differences of overalls, each with the six whose unweighted mean it is."""
-        return dict(self._means)
+    def composites(self) -> dict[str, Composed]:
+        """The overalls, and the differences of overalls, each the unweighted mean of the six."""
+        return {name: Composed.mean(parts) for name, parts in self._means.items()}
 
     def table(self, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
         """All metrics, in the order to show; undefined ones are absent, without conversations all are.

@@ -21,9 +21,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.metrics.closed_forms import Interval
-from interbench_tasks.metrics.composed import Composed, means_of
+from interbench_tasks.metrics.composed import Part, made_from
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
+from interbench_tasks.metrics.sums import ONE_CLUSTER
 
 LEVEL = 0.95
 _NOTHING = 1e-12
@@ -41,9 +43,10 @@ class ModelRank:
     worst: int
     """The simultaneous 95% interval of the rank, `best <= rank <= worst`."""
     value: float
-    """Mean over the items that count for it; of a composed metric, what the means of its parts come to."""
+    """Mean over the items that count for it; of a composed metric, what its parts come to."""
     n: int
-    """How many these are; of a composed metric, of its first part."""
+    """How many these are; where they have weights (conversations: questions), the weights' sum, rounded; of a composed
+    metric that of the parts that say where it counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,8 @@ class RankStep:
     below: str
     difference: Estimate
     """Value of `above` - value of `below`, >= 0; its interval is one of its own, not adjusted. n = items that count for
-    both."""
+    both. By the method `one_cluster` without interval, and with p = 1: a part of the metric rests on one cluster in one
+    of the two, which no resampling varies."""
     p_bootstrap: float
     """Two-sided, in (0, 1]."""
     p_bootstrap_holm: float
@@ -84,42 +88,45 @@ def rankings_from(
     metrics: Mapping[str, NDArray[np.float64]],
     models: Sequence[str],
     *,
+    further: Mapping[str, Part] | None = None,
     composed: Mapping[str, Composed] | None = None,
+    of: Sequence[str] | None = None,
     clusters: Sequence[str] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> dict[str, Ranking]:
     """The ranking by each metric, then by each composed one; one that counts for less than two models has none.
 
-    Formula: value = mean over the items that count; rank interval: pairs whose simultaneous interval
-        d +- c * s leaves 0 outside, d = difference of values, s = its bootstrap deviation, c = 95% quantile over the
-        draws of the largest |d* - d| / s of all pairs; p = (1 + #{|d* - d| >= |d|}) / (1 + draws).
+    Formula: value = sum of totals / sum of weights over the items that count, which is their mean where none has a
+        weight; rank interval: pairs whose simultaneous interval d +- c * s leaves 0 outside, d = difference of values,
+        s = its bootstrap deviation, c = 95% quantile over the draws of the largest |d* - d| / s of all pairs;
+        p = (1 + #{|d* - d| >= |d|}) / (1 + draws).
     Source: rank intervals as in Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91(1), 476-518;
         McNemar (1947), Psychometrika 12, 153-157; Holm (1979), Scandinavian Journal of Statistics 6(2), 65-70.
     Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; the same models
-        and items in all; composed = name -> how it is made of metrics that are there; these are ranked by themselves
-        too. clusters[i] = cluster of item i, None: all independent.
+        and items in all; further = ratios of sums over these items; composed = name -> how it is made of metrics that
+        are there, also of further ones; of = those that are ranked, None: all, also what others are made of;
+        clusters[i] = cluster of item i, None: all independent.
     Raises: ValueError for shapes that do not fit, one name twice, or less than two models.
     """
-    groups = _checked(metrics, models, clusters)
-    if not metrics:
+    parts, groups = _checked(metrics, further or {}, models, clusters)
+    if not parts:
         return {}
     resamples = Resamples(groups, draws=draws, seed=seed)
-    drawn = drawn_means(metrics, resamples)
+    drawn = _drawn(parts, resamples)
     found: dict[str, Ranking] = {}
-    for name in (*metrics, *(composed or {})):
-        how = (composed or {}).get(name, Composed(parts=(name,), make=_as_it_is))
-        own = metrics[how.parts[0]]
-        means = how.make(*means_of([metrics[part] for part in how.parts]))
+    for name in (*parts, *(composed or {})) if of is None else of:
+        how = (composed or {}).get(name) or Composed.of(name)
+        means = made_from(parts, how)
         there = [index for index in range(len(models)) if not np.isnan(means[index])]
         if len(there) >= 2:
             kept = _Kept(
-                own[there],
+                how,
+                {part: parts[part].of_models(there) for part in how.parts},
                 means[there],
                 how.make(*(drawn[part] for part in how.parts))[:, there],
                 [models[index] for index in there],
                 resamples,
-                of_items=len(how.parts) == 1,
             )
             found[name] = Ranking(
                 metric=name,
@@ -132,37 +139,33 @@ def rankings_from(
     return found
 
 
-def _as_it_is(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    return means
-
-
-def drawn_means(metrics: Mapping[str, NDArray[np.float64]], resamples: Resamples) -> dict[str, NDArray[np.float64]]:
-    """Metric -> each model's mean in each draw, [draws, models]; NaN where a draw has no item that counts.
-
-    Args: metrics = name -> float64 [models, items].
-    """
-    # One pass for all metrics; [models, items] of each become columns.
-    values = np.concatenate(list(metrics.values()), axis=0).T
-    counted = ~np.isnan(values)
-    drawn = resamples.ratios(np.where(counted, values, 0.0), counted)
-    n = len(next(iter(metrics.values())))
-    return {name: drawn[:, place * n : (place + 1) * n] for place, name in enumerate(metrics)}
+def _drawn(parts: Mapping[str, Part], resamples: Resamples) -> dict[str, NDArray[np.float64]]:
+    """Part -> each model's value in each draw, [draws, models]; NaN where a draw has no item that counts."""
+    # One pass for all parts; [models, items] of each become columns.
+    totals = np.concatenate([part.totals for part in parts.values()], axis=0).T
+    weights = np.concatenate([part.weights for part in parts.values()], axis=0).T
+    drawn = resamples.ratios(totals, weights)
+    n = len(next(iter(parts.values())).totals)
+    return {name: drawn[:, place * n : (place + 1) * n] for place, name in enumerate(parts)}
 
 
 def _checked(
-    metrics: Mapping[str, NDArray[np.float64]], models: Sequence[str], clusters: Sequence[str] | None
-) -> Sequence[str]:
-    """The cluster of each item."""
+    metrics: Mapping[str, NDArray[np.float64]],
+    further: Mapping[str, Part],
+    models: Sequence[str],
+    clusters: Sequence[str] | None,
+) -> tuple[dict[str, Part], Sequence[str]]:
+    """All as parts, and the cluster of each item."""
     if len(models) < 2 or len(set(models)) < len(models):
         raise ValueError(f"rankings_from: need two models at least, each with a name of its own: {', '.join(models)}")
-    shapes = {values.shape for values in metrics.values()}
+    shapes = {own.shape for own in (*metrics.values(), *(part.totals for part in further.values()))}
     if any(len(shape) != 2 or shape[0] != len(models) or shape[1] == 0 for shape in shapes) or len(shapes) > 1:
         raise ValueError(f"rankings_from: each metric must be [{len(models)} models, items], got {sorted(shapes)}")
     n_items = next(iter(shapes), (0, 0))[1]
     groups = clusters if clusters is not None else [str(item) for item in range(n_items)]
-    if metrics and len(groups) != n_items:
+    if shapes and len(groups) != n_items:
         raise ValueError(f"rankings_from: {n_items} items, but {len(groups)} clusters")
-    return groups
+    return {name: Part.of_values(values) for name, values in metrics.items()} | dict(further), groups
 
 
 class _Kept:
@@ -170,23 +173,26 @@ class _Kept:
 
     def __init__(
         self,
-        values: NDArray[np.float64],
+        how: Composed,
+        parts: Mapping[str, Part],
         means: NDArray[np.float64],
         drawn: NDArray[np.float64],
         models: Sequence[str],
         resamples: Resamples,
-        *,
-        of_items: bool,
     ) -> None:
-        """Take values [models, items], the metric [models], and the metric in each draw, [draws, models].
-
-        Args: of_items = whether the metric is the mean of the values.
-        """
-        self._values, self._means, self._drawn = values, means, drawn
-        self._models, self._resamples, self._of_items = models, resamples, of_items
-        self._counted = ~np.isnan(values)
-        self._n = self._counted.sum(axis=1)
+        """Take what it is made of, the metric [models], and the metric in each draw, [draws, models]."""
+        self._means, self._drawn = means, drawn
+        self._models, self._resamples = models, resamples
+        counting = [parts[part] for part in how.counting]
+        self._counted: NDArray[np.bool_] = np.any([part.counted for part in counting], axis=0)
+        self._n = np.sum([part.weights for part in counting], axis=(0, 2))
+        self._weighted = any(bool((part.weights != part.counted).any()) for part in counting)
+        self._values = counting[0].totals if len(how.parts) == 1 and not self._weighted else None
         self._order = sorted(range(len(models)), key=lambda index: (-self._means[index], models[index]))
+        self._varies = [
+            len(counting) == 1 or all(resamples.n_clusters(part.counted[model]) > 1 for part in counting)
+            for model in range(len(models))
+        ]
 
     def ranks(self) -> tuple[ModelRank, ...]:
         """Every model with its rank and the rank's interval, the largest value first."""
@@ -199,7 +205,7 @@ class _Kept:
                 best=1 + int(larger[:, index].sum()),
                 worst=len(means) - int(larger[index].sum()),
                 value=float(means[index]),
-                n=int(self._n[index]),
+                n=round(float(self._n[index])),
             )
             for index in self._order
         )
@@ -217,14 +223,18 @@ class _Kept:
             deviation[one, others] = deviation[others, one] = own
             largest = np.fmax(largest, np.nanmax(np.abs(moved) / own, axis=1, initial=0.0, where=~np.isnan(moved)))
         critical = float(np.quantile(largest, LEVEL))
-        larger: NDArray[np.bool_] = (apart > _NOTHING) & (apart > critical * deviation)
+        known = np.isfinite(deviation)
+        larger: NDArray[np.bool_] = known & (apart > _NOTHING) & (apart > critical * np.where(known, deviation, 0.0))
         return larger
 
     def _deviation(self, one: int, other: int, moved: NDArray[np.float64]) -> float:
         """Bootstrap deviation of a difference; where it collapses, as if two more clusters had said half the opposite.
 
+        Infinite where a part rests on one cluster: nobody knows how much it varies.
         Source of the latter: Agresti and Min (2005), for a difference that is the same in every row.
         """
+        if not (self._varies[one] and self._varies[other]):
+            return math.inf
         found = float(np.nanstd(moved))
         if found > _NOTHING:
             return found
@@ -261,6 +271,8 @@ class _Kept:
         drawn = drawn[~np.isnan(drawn)]
         both = self._counted[above] & self._counted[below]
         n, n_clusters = int(both.sum()), self._n_clusters(above, below)
+        if not (self._varies[above] and self._varies[below]):
+            return Estimate(value=apart, n=n, ci95=None, method=ONE_CLUSTER), 1.0, None
         collapsed = drawn.size == 0 or float(np.std(drawn)) <= _NOTHING
         if collapsed:  # what could be drawn is always the same: p is that of a sign test of the clusters
             p, ends = 1.0 if apart <= _NOTHING else 2.0 ** (1 - n_clusters), None
@@ -270,11 +282,11 @@ class _Kept:
             low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
             ends = Interval(float(low), float(high))
         independent = n_clusters >= n
-        difference = Estimate(
-            value=apart, n=n, ci95=ends, method="paired_bootstrap" if independent else "cluster_bootstrap"
-        )
-        one, other = self._values[above][both], self._values[below][both]
-        exact = exact_mcnemar(one, other) if independent and self._of_items else None
+        method = "paired_bootstrap" if independent and not self._weighted else "cluster_bootstrap"
+        difference = Estimate(value=apart, n=n, ci95=ends, method=method)
+        exact = None
+        if independent and self._values is not None:
+            exact = exact_mcnemar(self._values[above][both], self._values[below][both])
         return difference, max(p, 1 / (1 + len(self._drawn))), exact
 
 
@@ -323,6 +335,7 @@ def across_models(
     metrics: Mapping[str, NDArray[np.float64]],
     pairs: Sequence[tuple[str, str]] = (),
     *,
+    further: Mapping[str, Part] | None = None,
     composed: Mapping[str, Composed] | None = None,
     of: Sequence[str] | None = None,
     clusters: Sequence[str] | None = None,
@@ -334,26 +347,26 @@ def across_models(
     Formula: `cv.<metric>` = standard deviation / mean of the models' values (n - 1 in the denominator);
         `r.<first>.<second>` = Pearson's correlation of the models' values.
     Source: MMPCBench (arXiv 2608.29286), r(EDA, PCQ), r(Q, PCQ) and CVs; which deviation it takes is not said.
-    Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; composed and
-        clusters as in `rankings_from`; of = those that are told, None: all.
+    Args: metrics = name -> float64 [models, items], NaN where the item does not count for the model; further, composed
+        and clusters as in `rankings_from`; of = those that are told, None: all.
     Returns: estimates, n = models; the interval resamples items, for these models: it says nothing of other models. A
         CV of less than two models or of mean 0 is absent, so is an r of less than three, or of a metric that is the
         same for all.
     Raises: ValueError for a pair that names no metric.
     """
-    further = composed or {}
-    unknown = [name for pair in pairs for name in pair if name not in metrics and name not in further]
+    parts = {name: Part.of_values(values) for name, values in metrics.items()} | dict(further or {})
+    made = composed or {}
+    unknown = [name for pair in pairs for name in pair if name not in parts and name not in made]
     if unknown:
-        raise ValueError(f"across_models: no metric {', '.join(unknown)}; there are: {', '.join([*metrics, *further])}")
-    if not metrics:
+        raise ValueError(f"across_models: no metric {', '.join(unknown)}; there are: {', '.join([*parts, *made])}")
+    if not parts:
         return {}
-    n_items = next(iter(metrics.values())).shape[1]
+    n_items = next(iter(parts.values())).totals.shape[1]
     groups = clusters if clusters is not None else [str(item) for item in range(n_items)]
-    drawn = drawn_means(metrics, Resamples(groups, draws=draws, seed=seed))
-    own = dict(zip(metrics, means_of(list(metrics.values())), strict=True))
-    by_metric = {name: np.concatenate([own[name][None], drawn[name]]) for name in metrics}
-    by_metric |= {name: how.make(*(by_metric[part] for part in how.parts)) for name, how in further.items()}
-    told = [*metrics, *further] if of is None else of
+    drawn = _drawn(parts, Resamples(groups, draws=draws, seed=seed))
+    by_metric = {name: np.concatenate([part.ratios()[None], drawn[name]]) for name, part in parts.items()}
+    by_metric |= {name: how.make(*(by_metric[part] for part in how.parts)) for name, how in made.items()}
+    told = [*parts, *made] if of is None else of
     independent = len(set(groups)) == len(groups)
     method = "bootstrap" if independent else "cluster_bootstrap"
     return dict(_across(by_metric, told, pairs, method))

@@ -13,15 +13,6 @@ Wilson's interval of scores takes their share of the scale for a share of succes
 at the ends of the scale vary most, so the interval is never too narrow. A mean of means (`overall`) is drawn with its
 parts from the same resamples; where its bootstrap collapses, or a part rests on one cluster, which no resampling
 varies, its ends are the means of its parts' ends.
-
-A paired difference of two tables is the difference of their means over the rows that both count, drawn together:
-
-| paired rows                                    | interval                                                |
-|------------------------------------------------|---------------------------------------------------------|
-| one question each, no two of one cluster       | t; of successes paired_agresti_min                      |
-| otherwise                                      | cluster_bootstrap                                       |
-| ... but it collapses                           | agresti_min_by_cluster, of the share of the scale       |
-| all of one cluster                             | none (`one_cluster`): one does not tell how much it varies |
 """
 
 from __future__ import annotations
@@ -34,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from interbench_tasks.metrics.closed_forms import Interval, agresti_min, student, wilson
+from interbench_tasks.metrics.closed_forms import Interval, student, wilson
 from interbench_tasks.metrics.intervals import DRAWS, Estimate, Resamples
 
 ZERO_TO_ONE = Interval(0.0, 1.0)
@@ -151,70 +142,25 @@ def estimates_from_sums(
     n_clusters = {name: resamples.n_clusters(column.counted > 0) for name, column in defined.items()}
     needed = {name for name, column in defined.items() if n_clusters[name] < column.n}
     needed |= {part for parts in wanted.values() for part in parts}
-    drawn = _drawn({name: column for name, column in defined.items() if name in needed}, resamples)
-    return _with_means(defined, wanted, n_clusters, drawn)
+    drawn = drawn_ratios({name: column for name, column in defined.items() if name in needed}, resamples)
+    return with_means(defined, wanted, n_clusters, drawn)
 
 
-def _with_means(
+def with_means(
     columns: Mapping[str, Sums],
     means: Mapping[str, Sequence[str]],
     n_clusters: Mapping[str, int],
     drawn: Mapping[str, NDArray[np.float64]],
 ) -> dict[str, Estimate]:
+    """Each column's estimate, then the means of some.
+
+    Args: means = metric -> its columns; drawn = column -> its mean in each draw, where it is needed.
+    """
     found = {name: _estimate(column, n_clusters[name], drawn.get(name)) for name, column in columns.items()}
     for name, parts in means.items():
         varied = all(n_clusters[part] > 1 for part in parts)
-        found[name] = _mean_of([found[part] for part in parts], [drawn[part] for part in parts] if varied else [])
+        found[name] = mean_of([found[part] for part in parts], [drawn[part] for part in parts] if varied else [])
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedSums:
-    """One metric of two tables, over the rows that both count it in."""
-
-    first: Estimate
-    """Its `n` counts questions, as that of `second` does."""
-    second: Estimate
-    difference: Estimate
-    """first - second; its `n` counts rows, of a mean of metrics those that are paired in one of them at least."""
-
-
-def paired_from_sums(
-    first: Mapping[str, Sums],
-    second: Mapping[str, Sums],
-    clusters: Sequence[str],
-    *,
-    means: Mapping[str, Sequence[str]] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> dict[str, PairedSums]:
-    """Both tables' metrics and their differences, over the rows that both count, from one set of resamples.
-
-    Formula: per column sum(first totals) / sum(first counted) - the same of second, over the rows where both count
-        something; of a mean the unweighted mean of its columns' differences.
-    Args: first, second = columns over the same rows; clusters[i] = cluster of row i; means = metric -> the columns
-        whose unweighted mean it is.
-    Returns: name -> pair, means last; absent where no row is paired, of a mean where one of its columns is absent.
-    """
-    both = {name: (first[name].counted > 0) & (second[name].counted > 0) for name in first if name in second}
-    both = {name: rows for name, rows in both.items() if rows.any()}
-    wanted = {name: parts for name, parts in (means or {}).items() if parts and all(part in both for part in parts)}
-    if not both:
-        return {}
-    resamples = Resamples(clusters, draws=draws, seed=seed)
-    n_clusters = {name: resamples.n_clusters(rows) for name, rows in both.items()}
-    sides = [{name: table[name].only(rows) for name, rows in both.items()} for table in (first, second)]
-    drawn = [_drawn(side, resamples) for side in sides]
-    one, other = (_with_means(side, wanted, n_clusters, own) for side, own in zip(sides, drawn, strict=True))
-    apart = {name: drawn[0][name] - drawn[1][name] for name in both}
-    found = {
-        name: _difference(sides[0][name], sides[1][name], n_clusters[name], apart[name], n=int(rows.sum()))
-        for name, rows in both.items()
-    }
-    for name, parts in wanted.items():
-        mean = _mean_of([found[part] for part in parts], [apart[part] for part in parts])
-        found[name] = replace(mean, n=int(np.any([both[part] for part in parts], axis=0).sum()))
-    return {name: PairedSums(first=one[name], second=other[name], difference=found[name]) for name in found}
 
 
 def mean_of_scored(
@@ -255,7 +201,7 @@ def mean_of_scored(
     return estimates_from_sums({"mean": column}, labels, draws=draws)["mean"]
 
 
-def _drawn(columns: Mapping[str, Sums], resamples: Resamples) -> dict[str, NDArray[np.float64]]:
+def drawn_ratios(columns: Mapping[str, Sums], resamples: Resamples) -> dict[str, NDArray[np.float64]]:
     """Each column's mean in each draw, float64 [draws]; NaN where a draw counts nothing."""
     if not columns:
         return {}
@@ -267,7 +213,7 @@ def _drawn(columns: Mapping[str, Sums], resamples: Resamples) -> dict[str, NDArr
 def _estimate(column: Sums, n_clusters: int, drawn: NDArray[np.float64] | None) -> Estimate:
     interval, method = None, "cluster_bootstrap"
     if n_clusters < column.n and drawn is not None:
-        interval = _middle(drawn)
+        interval = middle(drawn)
     if interval is None:
         interval, method = column.closed_form(n_clusters)
     return Estimate(
@@ -282,38 +228,10 @@ def _estimate(column: Sums, n_clusters: int, drawn: NDArray[np.float64] | None) 
     )
 
 
-def _difference(first: Sums, second: Sums, n_clusters: int, drawn: NDArray[np.float64], *, n: int) -> Estimate:
-    """One column's difference. Args: first, second = of the paired rows alone; drawn = differences in the resamples."""
-    value = first.value - second.value
-    most = first.span.high - first.span.low
-    interval, method = (None, ONE_CLUSTER) if n_clusters == 1 else (_middle(drawn), "cluster_bootstrap")
-    apart = first.totals - second.totals
-    graded = first.graded or second.graded
-    if n_clusters > 1 and n_clusters == n and first.counted.max() == second.counted.max() == 1:
-        column = replace(
-            first,
-            totals=apart,
-            squares=apart**2,
-            counted=(first.counted > 0).astype(np.int64),
-            span=Interval(-most, most),
-            graded=graded,
-        )
-        if graded and column.deviates:
-            interval, method = column.closed_form(n_clusters)
-        elif not graded and most == 1:
-            plus, minus = float((apart == 1).sum()), float((apart == -1).sum())
-            interval, method = agresti_min(plus, minus, n), "paired_agresti_min"
-    if interval is None and n_clusters > 1:
-        share = min(max(value / most, -1.0), 1.0)
-        ends = agresti_min(n_clusters * max(share, 0.0), n_clusters * max(-share, 0.0), n_clusters)
-        interval, method = Interval(most * ends.low, most * ends.high), "agresti_min_by_cluster"
-    return Estimate(value=value, n=n, ci95=interval, method=method, points=first.points)
-
-
-def _mean_of(parts: Sequence[Estimate], drawn: Sequence[NDArray[np.float64]]) -> Estimate:
+def mean_of(parts: Sequence[Estimate], drawn: Sequence[NDArray[np.float64]]) -> Estimate:
     """The unweighted mean of metrics, drawn together. Args: drawn = empty where they cannot be."""
     ends = [part.ci95 for part in parts if part.ci95 is not None]
-    interval, method = _middle(np.mean(np.stack(drawn), axis=0)) if drawn else None, "cluster_bootstrap"
+    interval, method = middle(np.mean(np.stack(drawn), axis=0)) if drawn else None, "cluster_bootstrap"
     if len(ends) < len(parts):
         interval, method = None, ONE_CLUSTER
     elif interval is None:
@@ -336,7 +254,7 @@ def _mean_ends(intervals: Sequence[Interval]) -> Interval:
     return Interval(low, high)
 
 
-def _middle(drawn: NDArray[np.float64]) -> Interval | None:
+def middle(drawn: NDArray[np.float64]) -> Interval | None:
     """The middle 95% of the draws that are known; None where all are unknown, or the same."""
     known = drawn[~np.isnan(drawn)]
     if known.size == 0:

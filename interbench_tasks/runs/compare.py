@@ -2,11 +2,10 @@
 
 Formula: over the episodes i, matched by (id, repeat), that both runs are scored in for a metric, each run's own value
 is mean_i(v_i) and the difference mean_i(first_i - second_i); v_i = `MetricSet.contributions`. So accuracy is compared
-on the common items, `accuracy_after` too, a correction rate on the items in both test sets. Metrics in which an episode
-weighs more or less than another (`WeightedMetrics`: questions of conversations) are ratios of sums: `runs.weighted`.
-Every pair of runs has
-episodes of its own: with three runs and more, none is left out of a pair because a third run lacks it.
-A metric that is a function of several means (PCQ) is compared as such: `runs.composed_pairs`.
+on the common items, `accuracy_after` too, a correction rate on the items in both test sets. What is no mean over
+episodes (questions of conversations, which weigh alike; PCQ, a function of several means): `runs.parts`.
+Every pair of runs has episodes of its own: with three runs and more, none is left out of a pair because a third run
+lacks it.
 Intervals: `metrics.intervals`, by the clusters of the first run; repeats of an item are not independent.
 Source: ours.
 """
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
-from interbench_tasks.metrics.composed import Composed
+from interbench_tasks.hookspecs import Composed
 from interbench_tasks.metrics.intervals import Estimate, Interval, Ratio, estimates_from_ratios
 from interbench_tasks.runs.comparable import (
     Key,
@@ -36,9 +35,8 @@ from interbench_tasks.runs.comparable import (
     refuse_other_questions,
     warnings_of,
 )
-from interbench_tasks.runs.composed_pairs import PartValues, composed_of, composed_pairs, with_parts
+from interbench_tasks.runs.parts import RunParts, Scale, left_out, made_of_parts, paired_parts, unpaired_parts
 from interbench_tasks.runs.score import ScoredRun
-from interbench_tasks.runs.weighted import Scale, WeightedValues, left_out, unpaired_parts, weighted_pairs
 
 BY_ROUND = (".round", ".within")
 """In the names of metrics that are there once a round; they are compared where they are asked for."""
@@ -115,8 +113,9 @@ class EpisodeValues:
     clusters: Sequence[str]
     """By row: what rows share that are not independent; the item itself where the data has no clusters."""
     values: NDArray[np.float64]
-    """[rows, metrics], and then the parts of composed metrics that were not asked for themselves; NaN where the episode
-    is not scored, and in counts, which are no means."""
+    """[rows, metrics]; NaN where the episode is not scored, and in counts, which are no means."""
+    parts: RunParts
+    """Of the metrics that are no mean over episodes."""
 
     @classmethod
     def from_run(
@@ -124,16 +123,16 @@ class EpisodeValues:
     ) -> EpisodeValues:
         """The values of a run, a row each episode. Args: points = highest score of the metrics that are no shares."""
         rows = list(by_key(run).values())
-        values = np.full((len(rows), len(metrics)), np.nan)
-        for row, summary in enumerate(rows):
-            own = run.metric_set.contributions(summary)
-            values[row] = [
-                np.nan if metric in counts else own.get(metric, np.nan) / points.get(metric, 1) for metric in metrics
-            ]
+        every = [run.metric_set.contributions(summary) for summary in rows]
+        values = [
+            [np.nan if metric in counts else own.get(metric, np.nan) / points.get(metric, 1) for metric in metrics]
+            for own in every
+        ]
         return cls(
             row_of={key_of(summary): row for row, summary in enumerate(rows)},
             clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
-            values=values,
+            values=np.array(values, dtype=np.float64).reshape(len(rows), len(metrics)),
+            parts=RunParts.of(run.metric_set, rows, every, metrics),
         )
 
 
@@ -151,13 +150,11 @@ class Comparison:
     """Metric that was asked for, but is in no pair -> why."""
     warnings: tuple[str, ...]
     values: Mapping[str, EpisodeValues] = field(default_factory=dict, repr=False, compare=False)
-    """Run -> its episodes' own values of `metrics`."""
+    """Run -> its episodes' own values of `metrics`, and what these are made of."""
     metrics: tuple[str, ...] = ()
     """Those that were compared, in the order of the runs' tables."""
-    sums: Mapping[str, WeightedValues] = field(default_factory=dict, repr=False, compare=False)
-    """Run -> its episodes' sums and weights, in the rows of `values`."""
-    parts: PartValues = field(default_factory=lambda: PartValues(names=(), by_run={}), repr=False, compare=False)
-    """Episodes' own values of what composed metrics are made of."""
+    composed: Mapping[str, Composed] = field(default_factory=dict, repr=False, compare=False)
+    """Those that are no mean over episodes, each with how it is made of parts."""
 
 
 def comparisons_from(
@@ -200,36 +197,31 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
-    composed = {metric: how for metric, how in composed_of(runs).items() if metric in wanted}
-    columns = with_parts(wanted, composed)
-    values = {name: EpisodeValues.from_run(run, columns, counts, points) for name, run in named.items()}
-    sums = {name: WeightedValues.from_run(run) for name, run in named.items()}
+    values = {name: EpisodeValues.from_run(run, wanted, counts, points) for name, run in named.items()}
+    composed = made_of_parts([own.parts for own in values.values()], wanted)
     scales = {m: Scale.of([t[m] for t in tables.values() if m in t]) for table in tables.values() for m in table}
     overlaps = [_overlap(*couple, named, values, pair_labels=pair_labels) for couple in couples]
     refused = {(overlap.first, overlap.second): _refused(overlap, wanted) for overlap in overlaps}
-    rows = {name: (own.row_of, own.values) for name, own in values.items()}
-    parts = PartValues.from_rows(rows, columns, composed, points)
     pairs: list[PairedMetric] = []
     for first, second in couples:
-        weighed = [metric for metric in wanted if metric in sums[first] or metric in sums[second]]
-        others = {*refused[first, second], *weighed, *composed}
-        alike = [*_paired(first, second, values, wanted, others), *_composed(first, second, values, parts, composed)]
+        others = refused[first, second]
+        alike = _paired(first, second, values, wanted, {*others, *composed})
         pairs += [_in_points(pair, points[pair.metric]) if pair.metric in points else pair for pair in alike]
-        pairs += _weighted(first, second, values, sums, [m for m in weighed if m not in refused[first, second]], scales)
+        own = {metric: how for metric, how in composed.items() if metric not in others}
+        pairs += _composed(first, second, values, own, scales)
     pairs.sort(key=lambda pair: wanted.index(pair.metric))
     return Comparison(
         tasks=tuple(dict.fromkeys(run.task for run in runs)),
         own={name: {metric: table[metric] for metric in wanted if metric in table} for name, table in tables.items()},
         pairs=tuple(pairs),
         overlaps=tuple(overlaps),
-        unpaired=_unpaired(wanted, pairs, tables, values, sums)
+        unpaired=_unpaired(wanted, pairs, tables, values, composed)
         | _why_refused(refused, pairs)
         | dict.fromkeys(counts & set(wanted), "it is a count"),
         warnings=tuple(warnings_of(named)),
         values=values,
         metrics=wanted,
-        sums=sums,
-        parts=parts,
+        composed=composed,
     )
 
 
@@ -329,29 +321,6 @@ def _paired(
             yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=estimates[metric])
 
 
-def _weighted(
-    first: str,
-    second: str,
-    values: Mapping[str, EpisodeValues],
-    sums: Mapping[str, WeightedValues],
-    metrics: Sequence[str],
-    scales: Mapping[str, Scale],
-) -> Iterator[PairedMetric]:
-    """Every metric that is a ratio of sums in both runs."""
-    rows = _common_rows(values[first], values[second])
-    clusters = [values[first].clusters[row] for row in rows[0]]
-    found = weighted_pairs(sums[first], sums[second], rows, metrics, scales, clusters)
-    for metric, pair in found.items():
-        made = []
-        for run, other, estimate, own_rows in (
-            (first, second, pair.first, rows),
-            (second, first, pair.second, rows[::-1]),
-        ):
-            gone, lacking = left_out(sums[run], sums[other], own_rows, metric, len(values[run].clusters))
-            made.append(Side(run=run, value=estimate, n_not_there=gone, n_not_scored=lacking))
-        yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=pair.difference, weighted=True)
-
-
 def _common_rows(one: EpisodeValues, other: EpisodeValues) -> tuple[list[int], list[int]]:
     """The rows of the episodes that both runs have, in each of them, in one order."""
     common = sorted(one.row_of.keys() & other.row_of.keys())
@@ -362,19 +331,24 @@ def _composed(
     first: str,
     second: str,
     values: Mapping[str, EpisodeValues],
-    parts: PartValues,
     composed: Mapping[str, Composed],
+    scales: Mapping[str, Scale],
 ) -> Iterator[PairedMetric]:
-    """Every metric that is a function of several means in both runs."""
-    clusters = {key: values[first].clusters[row] for key, row in values[first].row_of.items()}
-    for metric, pair in composed_pairs(first, second, parts, composed, clusters).items():
-        sides = [
-            Side(run=run, value=value, n_not_there=not_there, n_not_scored=not_scored)
-            for run, value, (not_there, not_scored) in zip(
-                (first, second), (pair.first, pair.second), pair.left_out, strict=True
-            )
-        ]
-        yield PairedMetric(metric=metric, first=sides[0], second=sides[1], difference=pair.difference)
+    """Every metric that is no mean over episodes."""
+    one, other = values[first], values[second]
+    rows = _common_rows(one, other)
+    clusters = [one.clusters[row] for row in rows[0]]
+    for metric, pair in paired_parts(one.parts, other.parts, rows, composed, scales, clusters).items():
+        made = []
+        for run, estimate, sides, own_rows in (
+            (first, pair.first, (one.parts, other.parts), rows),
+            (second, pair.second, (other.parts, one.parts), rows[::-1]),
+        ):
+            gone, lacking = left_out(*sides, own_rows, composed[metric])
+            made.append(Side(run=run, value=estimate, n_not_there=gone, n_not_scored=lacking))
+        yield PairedMetric(
+            metric=metric, first=made[0], second=made[1], difference=pair.difference, weighted=one.parts.weighted
+        )
 
 
 def _in_points(pair: PairedMetric, points: float) -> PairedMetric:
@@ -453,7 +427,7 @@ def _unpaired(
     pairs: Sequence[PairedMetric],
     tables: Mapping[str, Mapping[str, Estimate]],
     values: Mapping[str, EpisodeValues],
-    sums: Mapping[str, WeightedValues],
+    composed: Mapping[str, Composed],
 ) -> dict[str, str]:
     """Why a wanted metric is in no pair."""
     paired = {pair.metric for pair in pairs}
@@ -465,9 +439,9 @@ def _unpaired(
         own = np.concatenate([of_run.values[:, column] for of_run in values.values()])
         if len(there) < 2:
             found[metric] = "only one of the runs has it"
-        elif any(metric in own for own in sums.values()):
+        elif metric in composed:
             rows = [_common_rows(values[one], values[other]) for one, other in combinations(values, 2)]
-            lacking = unpaired_parts(list(combinations(sums.values(), 2)), rows, metric)
+            lacking = unpaired_parts([of_run.parts for of_run in values.values()], rows, composed[metric])
             of_what = "" if lacking in ((), (metric,)) else f" in {', '.join(lacking)}"
             found[metric] = f"no episode is scored in both runs{of_what}"
         elif np.isnan(own).all():

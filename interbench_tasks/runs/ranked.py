@@ -2,7 +2,8 @@
 
 Each metric is ranked by the mean of the episodes' own values (`MetricSet.contributions`); an episode that does not
 count for a run, or that failed there, is left out of that run's mean alone, and is counted as unscored. A metric that
-is composed of such means (`MetricSet.composed`) is ranked by what its run's table shows, not by a mean of its own.
+is no mean over episodes (`runs.parts`: scores of conversations, `overall`, PCQ) is ranked by what its run's table shows
+over these episodes; the episodes are resampled, with all the questions that they have.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from interbench_tasks.errors import InterbenchError
-from interbench_tasks.metrics.composed import Composed, quality
+from interbench_tasks.hookspecs import Composed
+from interbench_tasks.metrics.composed import Part, quality
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.ranking import Ranking, across_models, rankings_from
 from interbench_tasks.runs.comparable import Key, by_key, names_of
 from interbench_tasks.runs.compare import Comparison
-from interbench_tasks.runs.composed_pairs import composed_of
+from interbench_tasks.runs.parts import parts_over
 from interbench_tasks.runs.score import ScoredRun
 
 QUALITY = "q"
@@ -48,7 +50,9 @@ class RankedRuns:
     """Metric that was asked for -> why it has no ranking."""
     notes: tuple[str, ...]
     unscored: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Metric -> run -> common episodes that it leaves out, because a call or judges failed there."""
+    """Metric -> run -> common episodes (`weighted`: questions) that it leaves out, because a call or judges failed."""
+    weighted: bool = False
+    """Whether `n` counts what episodes weigh by: their questions."""
 
 
 def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns:
@@ -65,16 +69,16 @@ def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns
     tables = _tables(comparison, runs, named, common, changed=bool(left_out))
     estimates = {m: [own[m] for own in tables.values() if m in own] for m in comparison.metrics}
     points = {m: found[0].points for m, found in estimates.items() if found and found[0].points is not None}
-    known = composed_of(runs)
-    composed = {metric: known[metric] for metric in comparison.metrics if metric in known}
-    values = _values(comparison, common, points) | comparison.parts.matrices(list(named), common)
-    unranked = dict(_unranked({m: values[m] for m in comparison.metrics if m not in composed}, estimates))
-    ranked = {metric: own for metric, own in values.items() if metric not in unranked and metric not in composed}
-    clusters = _clusters(next(iter(named.values())), common)
-    found = rankings_from(ranked, list(named), composed=composed, clusters=clusters)
-    found = {metric: found[metric] for metric in comparison.metrics if metric in found}
+    composed = comparison.composed
+    parts = _parts(comparison, common)
+    values = {m: own for m, own in _values(comparison, common, points).items() if m not in composed}
+    unranked = dict(_unranked(values, estimates))
+    plain = {metric: own for metric, own in values.items() if metric not in unranked}
     told = [metric for metric in comparison.metrics if metric not in unranked]
-    unranked |= {metric: "it is there in one run only" for metric in told if metric not in found}
+    clusters = _clusters(next(iter(named.values())), common)
+    weighted = any(own.parts.weighted for own in comparison.values.values())
+    found = rankings_from(plain, list(named), further=parts, composed=composed, of=told, clusters=clusters)
+    unranked |= {metric: "fewer than two runs have it" for metric in told if metric not in found}
     notes = [f"{name}: {n} episodes that not all runs have are left out of the ranking" for name, n in left_out.items()]
     return RankedRuns(
         tasks=comparison.tasks,
@@ -82,10 +86,11 @@ def ranked_runs(comparison: Comparison, runs: Sequence[ScoredRun]) -> RankedRuns
         n_common=len(common),
         rankings=tuple(_in_points(ranking, points.get(metric)) for metric, ranking in found.items()),
         points=points,
-        across=_across(ranked, composed, list(found), clusters, len(named)),
+        across=_across(plain, parts, composed, list(found), clusters, len(named)),
         unranked=unranked,
-        notes=(*notes, *_other_means(found, tables)),
+        notes=(*notes, *_lacking(found), *_other_means(found, tables)),
         unscored={m: {name: own[m].unscored for name, own in tables.items() if m in own} for m in found},
+        weighted=weighted,
     )
 
 
@@ -149,6 +154,12 @@ def _values(
     return {metric: stacked[..., place] * points.get(metric, 1.0) for place, metric in enumerate(comparison.metrics)}
 
 
+def _parts(comparison: Comparison, common: Sequence[Key]) -> dict[str, Part]:
+    """What metrics that are no mean over episodes are made of."""
+    rows = [[own.row_of[key] for key in common] for own in comparison.values.values()]
+    return parts_over([own.parts for own in comparison.values.values()], rows, list(comparison.composed.values()))
+
+
 def _clusters(rows: Mapping[Key, Mapping[str, object]], common: Sequence[Key]) -> list[str]:
     """What episodes share that are not independent; repeats of an item are not."""
     told = [rows[key].get("cluster") for key in common]
@@ -163,6 +174,15 @@ def _unranked(
             yield metric, "it is a count"
         elif np.isnan(own).all():
             yield metric, "it is no mean over episodes"
+
+
+def _lacking(found: Mapping[str, Ranking]) -> list[str]:
+    """Runs that a ranking leaves out."""
+    return [
+        f"{metric}: {', '.join(ranking.left_out)} left out of the ranking, without a value on these episodes"
+        for metric, ranking in found.items()
+        if ranking.left_out
+    ]
 
 
 def _other_means(found: Mapping[str, Ranking], tables: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
@@ -181,20 +201,21 @@ def _in_points(ranking: Ranking, points: float | None) -> Ranking:
 
 
 def _across(
-    ranked: Mapping[str, NDArray[np.float64]],
+    plain: Mapping[str, NDArray[np.float64]],
+    parts: Mapping[str, Part],
     composed: Mapping[str, Composed],
     found: Sequence[str],
     clusters: Sequence[str],
     n_runs: int,
 ) -> dict[str, Estimate]:
-    """Args: found = the metrics that have a ranking, in the order to show; ranked = their values, and parts'."""
+    """Args: found = the metrics that have a ranking, in the order to show; plain, parts = their values, or parts'."""
     if n_runs < 3:
         return {}
     told = list(found[:MOST_CORRELATED])
     pairs = list(combinations(told, 2))
     further = dict(composed)
-    if {"dp", "se"} <= ranked.keys() and "pcq" in told:
+    if {"dp", "se"} <= {*plain, *parts} and "pcq" in told:
         further[QUALITY] = Composed(parts=("dp", "se"), make=quality)
         told.append(QUALITY)
         pairs.append((QUALITY, "pcq"))
-    return across_models(ranked, pairs, composed=further, of=told, clusters=clusters)
+    return across_models(plain, pairs, further=parts, composed=further, of=told, clusters=clusters)
