@@ -752,10 +752,10 @@ def test_a_backend_works_in_one_loop_after_the_other() -> None:
 def test_a_loop_that_ended_without_closing_leaves_the_backend_usable() -> None:
     with OpenAIServer(lambda request: "Answer: A") as server:
         backend = OpenAIBackend("m", base_url=server.url, max_retries=0)
-        assert asyncio.run(backend.reply(call_of())).usable
-        assert ask(backend)[0].usable
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)  # the first loop's connections, which died with it
+            assert asyncio.run(backend.reply(call_of())).usable
+            assert ask(backend)[0].usable
             gc.collect()
 
 

@@ -133,7 +133,8 @@ class PictureKeeper:
             return
         data = picture.thumbnail(MAX_SIDE)
         self._folder.mkdir(parents=True, exist_ok=True)
-        draft = self._folder / f".{picture.digest}.{os.getpid()}.tmp"
+        # Ranks on several machines may have one process id, and a folder that they share.
+        draft = self._folder / f".{picture.digest}.{os.urandom(6).hex()}.tmp"
         try:
             draft.write_bytes(data)
             draft.replace(target)
