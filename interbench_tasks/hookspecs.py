@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from interbench_tasks.feedback_rounds import FeedbackRound
 from interbench_tasks.metric_sets import MetricSet as MetricSet
 from interbench_tasks.metric_sets import TwoPassMetrics as TwoPassMetrics
+from interbench_tasks.metric_sets import UnitMetrics as UnitMetrics
 from interbench_tasks.metric_sets import WeightedMetrics as WeightedMetrics
 from interbench_tasks.records import (
     Episode,

@@ -58,3 +58,16 @@ class WeightedMetrics(Protocol):
     def composites(self) -> Mapping[str, Sequence[str]]:
         """Metric -> the metrics of `parts` whose unweighted mean it is; undefined where one of them is."""
         ...
+
+
+@runtime_checkable
+class UnitMetrics(Protocol):
+    """A weighted metric set that tells what each unit of an episode, e.g. a question, adds to its parts.
+
+    Two runs are then compared on the units that both have scored, not only on the episodes that both have: a question
+    that a judge failed on in one run counts in neither.
+    """
+
+    def units(self, record: EpisodeRecord) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        """Metric -> unit -> (value, weight), for each unit that is scored; summed they are `parts`; pure."""
+        ...

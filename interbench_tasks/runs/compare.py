@@ -340,14 +340,18 @@ def _weighted(
     """Every metric that is a ratio of sums in both runs."""
     rows = _common_rows(values[first], values[second])
     clusters = [values[first].clusters[row] for row in rows[0]]
-    found = weighted_pairs(sums[first], sums[second], rows, metrics, scales, clusters)
+    alike = {
+        first: sums[first].scored_also_in(sums[second], rows, metrics),
+        second: sums[second].scored_also_in(sums[first], rows[::-1], metrics),
+    }
+    found = weighted_pairs(alike[first], alike[second], rows, metrics, scales, clusters)
     for metric, pair in found.items():
         made = []
         for run, other, estimate, own_rows in (
             (first, second, pair.first, rows),
             (second, first, pair.second, rows[::-1]),
         ):
-            gone, lacking = left_out(sums[run], sums[other], own_rows, metric, len(values[run].clusters))
+            gone, lacking = left_out(sums[run], alike[other], own_rows, metric, len(values[run].clusters))
             made.append(Side(run=run, value=estimate, n_not_there=gone, n_not_scored=lacking))
         yield PairedMetric(metric=metric, first=made[0], second=made[1], difference=pair.difference, weighted=True)
 

@@ -1,7 +1,8 @@
-"""Two runs in the metrics that are ratios of sums: what is compared is what the runs report, on the paired episodes.
+"""Two runs in the metrics that are ratios of sums: what is compared is what the runs report, on what both have scored.
 
 Formula: over the episodes i that both runs count a metric in, first = sum_i(v_1i) / sum_i(w_1i), second likewise, the
-difference first - second; (v, w) = `WeightedMetrics.parts`, so a conversation of ten questions weighs ten. A composite
+difference first - second; (v, w) = `WeightedMetrics.parts`, so a conversation of ten questions weighs ten. Where the
+metrics tell of units (`UnitMetrics`: questions), the sums are over those that both runs have scored. A composite
 (`overall`) is the unweighted mean of its parts' differences, and needs all of them. Intervals: `metrics.sums`, whole
 clusters resampled for both runs together.
 Source: ours.
@@ -9,8 +10,9 @@ Source: ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from interbench_tasks.hookspecs import WeightedMetrics
 from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.sums import PairedSums, Sums, paired_from_sums
-from interbench_tasks.runs.comparable import by_key
+from interbench_tasks.runs.comparable import by_key, key_of
 from interbench_tasks.runs.score import ScoredRun
 
 Counted = NDArray[np.bool_]
@@ -36,6 +38,8 @@ class WeightedValues:
     """Metric -> float64 [rows], >= 0."""
     composites: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Metric -> those whose unweighted mean it is."""
+    units: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]] = ()
+    """Of each row what its units add: metric -> unit -> (value, weight); empty where nobody knows."""
 
     @classmethod
     def from_run(cls, run: ScoredRun) -> WeightedValues:
@@ -43,13 +47,37 @@ class WeightedValues:
         metric_set = run.metric_set
         if not isinstance(metric_set, WeightedMetrics):
             return cls()
-        rows = [metric_set.parts(summary) for summary in by_key(run).values()]
+        found = by_key(run)
+        rows = [metric_set.parts(summary) for summary in found.values()]
+        units = dict(zip(map(key_of, run.summaries), run.units, strict=True)) if run.units else {}
         names = list(dict.fromkeys(name for own in rows for name in own))
         return cls(
             totals={name: np.array([own.get(name, (0.0, 0.0))[0] for own in rows]) for name in names},
             weights={name: np.array([own.get(name, (0.0, 0.0))[1] for own in rows]) for name in names},
             composites={name: tuple(parts) for name, parts in metric_set.composites().items()},
+            units=[units[key] for key in found] if units else (),
         )
+
+    def scored_also_in(
+        self, other: WeightedValues, rows: tuple[Sequence[int], Sequence[int]], metrics: Collection[str]
+    ) -> WeightedValues:
+        """The same, of the common episodes only the units that the other run has scored too.
+
+        Args: rows = the common episodes' rows in this run and in the other; metrics = those that matter.
+        """
+        if not self.units or not other.units:
+            return self
+        totals, weights = dict(self.totals), dict(self.weights)
+        for name in dict.fromkeys(part for metric in metrics for part in self.parts_of(metric)):
+            if name not in totals:
+                continue
+            totals[name], weights[name] = totals[name].copy(), weights[name].copy()
+            for row, of_other in zip(*rows, strict=True):
+                there = other.units[of_other].get(name, {})
+                both = [unit for one, unit in self.units[row].get(name, {}).items() if one in there]
+                totals[name][row] = math.fsum(value for value, _ in both)
+                weights[name][row] = math.fsum(weight for _, weight in both)
+        return replace(self, totals=totals, weights=weights)
 
     def __contains__(self, metric: str) -> bool:
         """Whether the metric is a ratio of sums, or a mean of such."""
