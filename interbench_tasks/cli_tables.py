@@ -14,6 +14,7 @@ from interbench_tasks.plugin_manager import build_plugin_manager, offers_from
 from interbench_tasks.redaction import redact
 
 if TYPE_CHECKING:  # what a command needs is imported when it runs: `interbench --help` stays quick
+    from interbench_tasks.report.compared import Part
     from interbench_tasks.runs.score import ScoredRun
 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.", show_default=False)]
@@ -91,7 +92,6 @@ def compare(
     conversations each question weighs alike, in pairs, rankings and categories, as in the runs' own tables.
     """  # fmt: skip
     from interbench_tasks.report.compared import PARTS, parts_of
-    from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
     from interbench_tasks.runs.compare import comparisons_from
 
     _allowed("--format", format, FORMATS)
@@ -103,8 +103,15 @@ def compare(
     comparisons, left_out = comparisons_from(found, tuple(metric or ()), pair_labels=pair_labels)
     shown = tuple(show or (("pairs",) if format == "csv" else ()))
     compared = [parts_of(one, [run for run in found if run.task in one.tasks], shown) for one in comparisons]
-    parts = [part for own in compared for part in own]
     warnings = [*left_out, *(told for one in comparisons for told in one.warnings)]
+    _say(_compared_text(compared, left_out, format), format, warnings, out)
+
+
+def _compared_text(compared: Sequence[Sequence[Part]], left_out: Sequence[str], format: str) -> str:
+    """What was compared, task by task, in a format."""
+    from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
+
+    parts = [part for own in compared for part in own]
     texts = {
         "text": lambda: "\n\n".join(
             "\n\n".join([*map(as_text, part.grids), *(["\n".join(part.lines)] if part.lines else [])]) for part in parts
@@ -121,7 +128,7 @@ def compare(
             }
         ),
     }
-    _say(texts[format](), format, warnings, out)
+    return texts[format]()
 
 
 def _read(paths: Sequence[Path]) -> list[ScoredRun]:

@@ -18,6 +18,7 @@ from interbench_tasks.metric_sets import Composed as Composed
 from interbench_tasks.metric_sets import ComposedMetrics as ComposedMetrics
 from interbench_tasks.metric_sets import MetricSet as MetricSet
 from interbench_tasks.metric_sets import TwoPassMetrics as TwoPassMetrics
+from interbench_tasks.metric_sets import UnitMetrics as UnitMetrics
 from interbench_tasks.metric_sets import WeightedMetrics as WeightedMetrics
 from interbench_tasks.records import (
     Episode,

@@ -107,3 +107,16 @@ class WeightedMetrics(ComposedMetrics, Protocol):
     def parts(self, summary: Mapping[str, Any]) -> Mapping[str, tuple[float, float]]:
         """Metric -> (sum of the values, weight > 0), for each metric that this episode is counted in; pure."""
         ...
+
+
+@runtime_checkable
+class UnitMetrics(Protocol):
+    """A weighted metric set that tells what each unit of an episode, e.g. a question, adds to its parts.
+
+    Two runs are then compared on the units that both have scored, not only on the episodes that both have: a question
+    that a judge failed on in one run counts in neither.
+    """
+
+    def units(self, record: EpisodeRecord) -> Mapping[str, Mapping[str, tuple[float, float]]]:
+        """Metric -> unit -> (value, weight), for each unit that is scored; summed they are `parts`; pure."""
+        ...

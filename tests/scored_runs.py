@@ -86,7 +86,14 @@ def episode(
     }
 
 
-def run_of(name: str, summaries: Sequence[Mapping[str, Any]], *, metric_set: Any = None, **changes: Any) -> ScoredRun:
+def run_of(
+    name: str,
+    summaries: Sequence[Mapping[str, Any]],
+    *,
+    metric_set: Any = None,
+    units: Sequence[Mapping[str, Any]] = (),
+    **changes: Any,
+) -> ScoredRun:
     """A run of the receiver `name`, finished unless the changes say otherwise."""
     manifest = changed(MANIFEST, run_id=f"run-{name}", models__receiver__name=name, data__n_episodes=len(summaries))
     return ScoredRun(
@@ -94,4 +101,5 @@ def run_of(name: str, summaries: Sequence[Mapping[str, Any]], *, metric_set: Any
         manifest=changed(manifest, **changes),
         metric_set=metric_set or OwnValues(),
         summaries=summaries,
+        units=units,
     )

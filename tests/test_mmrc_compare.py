@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from interbench_tasks.abilities import ABILITIES
+from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
 from interbench_tasks.report.formats import as_text
 from interbench_tasks.runs.compare import compared
 from interbench_tasks.runs.score import ScoredRun
-from tests.conversation_records import answer, conversation, question, talk
+from tests.conversation_records import Options, answer, conversation, question, talk
 from tests.test_mmrc_layout import run
 
 MEMORIES = ("none",)
@@ -57,7 +58,7 @@ def test_people_and_machines_are_told_the_unit():
     text = "\n".join(as_text(grid) for grid in grids_from(comparison))
     assert "+1.00" in text
     assert any("in points up to 5" in line for line in foot_lines(comparison))
-    assert any("counts each question of these episodes alike" in line for line in foot_lines(comparison))
+    assert any("counts each question that both have scored alike" in line for line in foot_lines(comparison))
     assert "n=18" in text
     assert "own episodes, scores in points, rates in percent [95% interval]" in text
     assert "scored in both, scores in points, rates in percent [95% interval]" in text
@@ -95,6 +96,57 @@ def test_a_conversation_of_three_questions_weighs_three():
     assert pair.second.value.value == pytest.approx(10 / 4)
     assert pair.difference.value == pytest.approx(5 / 4)  # by conversations it would be (3 - 4) / 2 = -0.5
     assert (pair.n, pair.first.value.n, pair.second.value.n) == (2, 4, 4)
+
+
+def test_a_question_that_one_run_has_no_score_for_counts_in_neither():
+    runs = [talks("a", [{"IE": [5, 1]}, {"IE": [3]}]), talks("b", [{"IE": [None, 1]}, {"IE": [3]}])]
+    pair = the(compared(runs, ["score.IE.none"]), "score.IE.none")
+    assert pair.difference.value == 0  # the same scores wherever both have one; over all of A's it would be 3 - 2
+    assert (pair.first.value.value, pair.second.value.value) == (2, 2)
+    assert (pair.n, pair.first.value.n, pair.second.value.n) == (2, 2, 2)
+
+
+def test_a_conversation_without_a_common_question_is_left_out_of_both():
+    runs = [talks("a", [{"IE": [5, None]}, {"IE": [3]}]), talks("b", [{"IE": [None, 1]}, {"IE": [4]}])]
+    pair = the(compared(runs, ["score.IE.none"]), "score.IE.none")
+    assert (pair.difference.value, pair.n) == (-1, 1)
+    assert (pair.first.n_not_scored, pair.second.n_not_scored) == (1, 1)
+
+
+def test_differences_of_memories_are_compared_on_the_questions_that_both_runs_have_in_both_arms():
+    asked = [question(f"q{n}", "IE") for n in range(2)]
+
+    def of(name, plain, noted):
+        answers = [answer("none", one, score=own) for one, own in zip(asked, plain, strict=True)]
+        answers += [answer("note_taking", one, score=own) for one, own in zip(asked, noted, strict=True)]
+        return run(name, ("none", "note_taking"), records=[conversation(0, asked, answers)])
+
+    metric = "difference.IE.note_taking-none"
+    pair = the(compared([of("a", [1, 0], [2, 5]), of("b", [1, None], [4, 5])], [metric]), metric)
+    assert (pair.first.value.value, pair.second.value.value, pair.difference.value) == (1, 3, -2)
+
+
+def test_what_questions_add_is_what_the_conversations_have():
+    metrics = ConversationMetrics(Options(memories=("none", "note_taking")))
+    asked = [
+        question("q0", "IE", items=("Up", "Cars")),
+        question("q1", "IM", pictures=(1, 2)),
+        question("q2", "AR", should_refuse=True),
+        question("q3", "MR", format="mc"),
+        question("q4", "IE"),
+    ]
+    answers = [answer(arm, one, score=3) for arm in ("none", "note_taking") for one in asked]
+    record = conversation(0, asked, answers)
+    units = metrics.units(record)
+    summed = {
+        name: (sum(value for value, _ in own.values()), sum(weight for _, weight in own.values()))
+        for name, own in units.items()
+    }
+    parts = metrics.parts(metrics.summary(record))
+    counted = {name: own for name, own in summed.items() if own[1]}
+    assert counted.keys() == parts.keys()
+    assert all(own == pytest.approx(parts[name], abs=1e-3) for name, own in counted.items())
+    assert {"score.IE.none", "ep.none", "imp_micro.none", "rp.none", "difference.IE.note_taking-none"} <= parts.keys()
 
 
 def test_an_overall_is_the_mean_of_the_six_differences_though_no_conversation_has_all_six():

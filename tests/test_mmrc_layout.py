@@ -35,6 +35,7 @@ def run(name="gpt", memories=MEMORIES, *, plain=3, noted=4, records=None):
         name,
         [metrics.summary(record) for record in made],
         metric_set=metrics,
+        units=[metrics.units(record) for record in made],
         protocol="conversation",
         metrics="mmrc",
         protocol_options={"memories": [arm if isinstance(arm, str) else list(arm) for arm in memories]},

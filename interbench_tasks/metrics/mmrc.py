@@ -47,6 +47,7 @@ from interbench_tasks.metrics.closed_forms import Interval
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmrc_names import ITEM_METRICS, LOSSES, NOTE_COUNTS, ConversationOptions, Lineup
 from interbench_tasks.metrics.mmrc_summary import summary_from_record
+from interbench_tasks.metrics.mmrc_units import units_from_record
 from interbench_tasks.metrics.sums import ZERO_TO_ONE, Sums, estimates_from_sums
 from interbench_tasks.records import EpisodeRecord
 
@@ -90,6 +91,10 @@ class ConversationMetrics:
     def parts(self, summary: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
         """Metric -> (sum, questions or pictures), for each metric that this conversation is scored in."""
         return {name: (float(cell[2]), float(cell[0])) for name, cell in _cells(summary) if cell[0]}
+
+    def units(self, record: EpisodeRecord) -> dict[str, dict[str, tuple[float, float]]]:
+        """Metric -> question -> (value, weight), for each question that is scored; summed they are `parts`."""
+        return units_from_record(record, self.lineup)
 
     def composites(self) -> dict[str, Composed]:
         """The overalls, and the differences of overalls, each the unweighted mean of the six."""

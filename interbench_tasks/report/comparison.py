@@ -88,7 +88,7 @@ def foot_lines(comparison: Comparison) -> Iterator[str]:
         yield f"Scores of judges, with two decimals, are in points up to {top:g}, and not in percent."
     if any(pair.weighted for pair in comparison.pairs):
         yield (
-            "A value with its own n counts each question of these episodes alike, as the runs' own tables do; an "
+            "A value with its own n counts each question that both have scored alike, as the runs' own tables do; an "
             "overall is the mean of its abilities' values. Where nothing is left out of either run, the difference is "
             "that of their own values."
         )

@@ -47,6 +47,12 @@ def key_of(summary: Mapping[str, Any]) -> Key:
     return str(summary["id"]), int(summary["repeat"])
 
 
+def units_by_row(run: ScoredRun) -> list[Mapping[str, Mapping[str, tuple[float, float]]]]:
+    """What the units of each episode add, in the rows of `by_key`; empty where nobody knows."""
+    told = dict(zip(map(key_of, run.summaries), run.units, strict=True)) if run.units else {}
+    return [told[key] for key in by_key(run)] if told else []
+
+
 def names_of(runs: Sequence[ScoredRun]) -> list[str]:
     """One name a run, no two equal: the receiver's; where that is not enough with the run's id, or with its folder."""
     names = [run.receiver for run in runs]

@@ -33,9 +33,18 @@ from interbench_tasks.runs.comparable import (
     refuse_doubles,
     refuse_other_metrics,
     refuse_other_questions,
+    units_by_row,
     warnings_of,
 )
-from interbench_tasks.runs.parts import RunParts, Scale, left_out, made_of_parts, paired_parts, unpaired_parts
+from interbench_tasks.runs.parts import (
+    RunParts,
+    Scale,
+    left_out,
+    made_of_parts,
+    paired_parts,
+    unpaired_parts,
+    with_common_units,
+)
 from interbench_tasks.runs.score import ScoredRun
 
 BY_ROUND = (".round", ".within")
@@ -132,7 +141,7 @@ class EpisodeValues:
             row_of={key_of(summary): row for row, summary in enumerate(rows)},
             clusters=[f"id {row['id']}" if row.get("cluster") is None else f"cluster {row['cluster']}" for row in rows],
             values=np.array(values, dtype=np.float64).reshape(len(rows), len(metrics)),
-            parts=RunParts.of(run.metric_set, rows, every, metrics),
+            parts=RunParts.of(run.metric_set, rows, every, metrics, units_by_row(run)),
         )
 
 
@@ -338,11 +347,12 @@ def _composed(
     one, other = values[first], values[second]
     rows = _common_rows(one, other)
     clusters = [one.clusters[row] for row in rows[0]]
-    for metric, pair in paired_parts(one.parts, other.parts, rows, composed, scales, clusters).items():
+    mine, theirs = with_common_units([one.parts, other.parts], rows, list(composed.values()))
+    for metric, pair in paired_parts(mine, theirs, rows, composed, scales, clusters).items():
         made = []
         for run, estimate, sides, own_rows in (
-            (first, pair.first, (one.parts, other.parts), rows),
-            (second, pair.second, (other.parts, one.parts), rows[::-1]),
+            (first, pair.first, (one.parts, theirs), rows),
+            (second, pair.second, (other.parts, mine), rows[::-1]),
         ):
             gone, lacking = left_out(*sides, own_rows, composed[metric])
             made.append(Side(run=run, value=estimate, n_not_there=gone, n_not_scored=lacking))

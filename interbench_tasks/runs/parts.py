@@ -2,7 +2,8 @@
 
 What is compared is what the runs report, on the paired episodes. Formula: over the episodes i that both runs count a
 part in, first = sum_i(v_1i) / sum_i(w_1i), second likewise, the difference first - second; (v, w) =
-`WeightedMetrics.parts`, so a conversation of ten questions weighs ten, or (`MetricSet.contributions`, 1). `overall` is
+`WeightedMetrics.parts`, so a conversation of ten questions weighs ten, or (`MetricSet.contributions`, 1). Where the
+metrics tell of units (`UnitMetrics`: questions), the sums are over those that all of the runs have scored. `overall` is
 the unweighted mean of its parts' differences, and needs all of them. PCQ is made of each run's own parts over the
 episodes in which both count its first one (whether something was detected): where an item's strategy is undecided, its
 detection still counts. Intervals: `metrics.paired_sums`, whole clusters resampled for both runs together.
@@ -11,6 +12,7 @@ Source: ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -28,6 +30,8 @@ from interbench_tasks.metrics.sums import Sums
 
 Rows = tuple[Sequence[int], Sequence[int]]
 """The common episodes' rows in each of two runs, in one order."""
+Units = Mapping[str, Mapping[str, tuple[float, float]]]
+"""What the units of an episode add (`UnitMetrics.units`): metric -> unit -> (value, weight)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,8 @@ class RunParts:
     composites: Mapping[str, Composed] = field(default_factory=dict)
     weighted: bool = False
     """Whether episodes have weights: then each part is a metric, too."""
+    units: Sequence[Units] = ()
+    """Of each row what its units (questions) add; empty where nobody knows."""
 
     @classmethod
     def of(
@@ -50,8 +56,12 @@ class RunParts:
         summaries: Sequence[Mapping[str, Any]],
         own: Sequence[Mapping[str, float]],
         wanted: Collection[str],
+        units: Sequence[Units] = (),
     ) -> RunParts:
-        """What the metric set tells of a run. Args: own = contributions of `summaries`; wanted = metrics to compare."""
+        """What the metric set tells of a run.
+
+        Args: own = contributions of `summaries`; wanted = metrics to compare; units = of each summary.
+        """
         told = metric_set.composites() if isinstance(metric_set, ComposedMetrics) else {}
         composites = {name: how for name, how in told.items() if name in wanted}
         weighted = isinstance(metric_set, WeightedMetrics)
@@ -68,6 +78,7 @@ class RunParts:
             weights={name: column[:, 1] for name, column in columns.items()},
             composites=composites,
             weighted=weighted,
+            units=units,
         )
 
     def how(self, metric: str) -> Composed | None:
@@ -81,6 +92,34 @@ class RunParts:
         if part not in self.totals:
             return np.zeros(len(rows)), np.zeros(len(rows))
         return self.totals[part][list(rows)], self.weights[part][list(rows)]
+
+
+def with_common_units(
+    runs: Sequence[RunParts], rows: Sequence[Sequence[int]], hows: Collection[Composed]
+) -> list[RunParts]:
+    """The same parts, of the common episodes only the units that all of the runs have scored.
+
+    A question that a judge failed on in one run counts in none. Where a run does not know its units, nothing changes.
+    Args: rows = the common episodes' rows in each run, in one order.
+    """
+    if not all(run.units for run in runs):
+        return list(runs)
+    totals = [dict(run.totals) for run in runs]
+    weights = [dict(run.weights) for run in runs]
+    for name in dict.fromkeys(part for how in hows for part in how.parts):
+        if not all(name in own for own in totals):
+            continue
+        for sums in (*totals, *weights):
+            sums[name] = sums[name].copy()
+        for places in zip(*rows, strict=True):
+            told = [run.units[place].get(name, {}) for run, place in zip(runs, places, strict=True)]
+            common = [unit for unit in told[0] if all(unit in own for own in told[1:])]
+            for own, value, weight, place in zip(told, totals, weights, places, strict=True):
+                value[name][place] = math.fsum(own[unit][0] for unit in common)
+                weight[name][place] = math.fsum(own[unit][1] for unit in common)
+    return [
+        replace(run, totals=value, weights=weight) for run, value, weight in zip(runs, totals, weights, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ from interbench_tasks.runs.score import ScoredRun, metric_set_of, run_from_folde
 
 WORTH_IT_BYTES = 100_000_000
 """Of transcripts; below, starting a process takes as long as reading."""
+Read = tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+"""The summaries and the units of a run."""
 MOST_PROCESSES = 4
 """Each holds the plugins, numpy and one run's summaries: about 150 MB."""
 
@@ -28,30 +30,32 @@ def runs_from_folders(paths: Sequence[Path], offers: Offers) -> list[ScoredRun]:
     """
     n_processes = min(len(paths), _cores(), MOST_PROCESSES)
     if n_processes < 2 or sum(map(_size, paths)) < WORTH_IT_BYTES:
-        return [run_from_folder(path, offers) for path in paths]
+        return [run_from_folder(path, offers, units=True) for path in paths]
     # Not forked: a process with threads (numpy's, the engine's) that forks may hang.
     try:
         with ProcessPoolExecutor(n_processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-            summaries = list(pool.map(_summaries, paths))
+            read = list(pool.map(_read, paths))
     except BrokenProcessPool:  # short of memory, or called by a script without `if __name__ == "__main__"`
-        return [run_from_folder(path, offers) for path in paths]
-    return [_run(path, offers, own) for path, own in zip(paths, summaries, strict=True)]
+        return [run_from_folder(path, offers, units=True) for path in paths]
+    return [_run(path, offers, own) for path, own in zip(paths, read, strict=True)]
 
 
-def _summaries(path: Path) -> Sequence[Mapping[str, Any]] | str:
-    """A run's summaries, or why there are none; an error may not survive the way to another process."""
+def _read(path: Path) -> Read | str:
+    """A run's summaries and units, or why there are none; an error may not survive the way to another process."""
     try:
-        return run_from_folder(path, offers_from(build_plugin_manager())).summaries
+        run = run_from_folder(path, offers_from(build_plugin_manager()), units=True)
     except RunFolderError as error:
         return str(error)
+    return run.summaries, run.units
 
 
-def _run(path: Path, offers: Offers, summaries: Sequence[Mapping[str, Any]] | str) -> ScoredRun:
-    if isinstance(summaries, str):
-        raise RunFolderError(summaries)
+def _run(path: Path, offers: Offers, read: Read | str) -> ScoredRun:
+    if isinstance(read, str):
+        raise RunFolderError(read)
+    summaries, units = read
     manifest = read_json(path / MANIFEST)
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
-    return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries)
+    return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries, units=units)
 
 
 def _size(path: Path) -> int:

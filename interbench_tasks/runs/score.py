@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from interbench_tasks.errors import RunFolderError
-from interbench_tasks.hookspecs import MetricSet, TwoPassMetrics
+from interbench_tasks.hookspecs import MetricSet, TwoPassMetrics, UnitMetrics
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.plugin_manager import Offers
 from interbench_tasks.runs.folder import MANIFEST, METRICS, read_json, read_records, write_json
@@ -111,6 +111,8 @@ class ScoredRun:
     metric_set: MetricSet
     summaries: Sequence[Mapping[str, Any]]
     """Of all episodes, sorted by doc and repeat."""
+    units: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]] = ()
+    """Of each summary what `UnitMetrics.units` tells; empty where nobody asked for it, or the metrics have none."""
 
     @property
     def task(self) -> str:
@@ -149,16 +151,24 @@ class ScoredRun:
         )
 
 
-def run_from_folder(path: Path, offers: Offers) -> ScoredRun:
+def run_from_folder(path: Path, offers: Offers, *, units: bool = False) -> ScoredRun:
     """A run read back from its folder; nothing is written.
 
+    Args: units = whether it is to be compared with another one.
     Raises: RunFolderError where the folder is no run folder or a file of it is damaged.
     """
     manifest = read_json(path / MANIFEST)
     metric_set = metric_set_of(manifest, offers, path / MANIFEST)
-    summaries = [metric_set.summary(record) for record in read_records(path)]
-    summaries.sort(key=lambda summary: (summary["doc_id"], summary["repeat"]))
-    return ScoredRun(folder=path, manifest=manifest, metric_set=metric_set, summaries=summaries)
+    of_each = metric_set.units if units and isinstance(metric_set, UnitMetrics) else None
+    rows = [(metric_set.summary(one), of_each(one) if of_each is not None else {}) for one in read_records(path)]
+    rows.sort(key=lambda row: (row[0]["doc_id"], row[0]["repeat"]))
+    return ScoredRun(
+        folder=path,
+        manifest=manifest,
+        metric_set=metric_set,
+        summaries=[summary for summary, _ in rows],
+        units=[own for _, own in rows] if of_each is not None else (),
+    )
 
 
 def score_folder(path: Path, offers: Offers) -> dict[str, Any]:
