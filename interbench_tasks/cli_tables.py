@@ -87,7 +87,8 @@ def compare(
 ) -> None:
     """Compare runs of a task on the same items: paired differences with 95% intervals, ranks, categories.
 
-    Up to four runs are compared each with each, more each with the first. Runs of several tasks: task by task.
+    Up to four runs are compared each with each, more each with the first. Runs of several tasks: task by task. Of
+    conversations each question weighs alike, in pairs, rankings and categories, as in the runs' own tables.
     """  # fmt: skip
     from interbench_tasks.report.compared import PARTS, parts_of
     from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text

@@ -79,7 +79,22 @@ def test_a_difference_that_is_the_same_in_every_item_is_not_certain():
     found = ranking([[1, 1, 1], [0, 0, 0]])
     assert found.steps[0].p_bootstrap == 0.25 == found.steps[0].p_mcnemar
     assert found.steps[0].difference.ci95 is None
+    assert [(row.best, row.worst) for row in found.models] == [(1, 2), (1, 2)]
     assert [(row.best, row.worst) for row in ranking([[1] * 200, [0] * 200]).models] == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(("n", "n_models", "certain"), [(5, 2, False), (6, 2, True), (6, 3, False), (7, 3, True)])
+def test_ranks_of_models_that_differ_in_every_item_are_those_of_a_sign_test_of_all_pairs(n, n_models, certain):
+    """2^(1 - n) for each pair, times the number of pairs."""
+    found = ranking([[model / 2] * n for model in range(n_models)])
+    assert all((row.best == row.worst == row.rank) is certain for row in found.models)
+
+
+def test_one_cluster_says_nothing_of_ranks():
+    found = ranking([[1, 1, 1], [0, 0, 1]], clusters=["x"] * 3)
+    assert [(row.best, row.worst) for row in found.models] == [(1, 2), (1, 2)]
+    (step,) = found.steps
+    assert (step.difference.method, step.difference.ci95, step.p_bootstrap) == ("one_cluster", None, 1)
 
 
 def test_two_models_that_answer_alike_cannot_be_told_apart():

@@ -14,7 +14,6 @@ count as uncertainty about who is better.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -190,8 +189,7 @@ class _Kept:
         self._values = counting[0].totals if len(how.parts) == 1 and not self._weighted else None
         self._order = sorted(range(len(models)), key=lambda index: (-self._means[index], models[index]))
         self._varies = [
-            len(counting) == 1 or all(resamples.n_clusters(part.counted[model]) > 1 for part in counting)
-            for model in range(len(models))
+            all(resamples.n_clusters(part.counted[model]) > 1 for part in counting) for model in range(len(models))
         ]
 
     def ranks(self) -> tuple[ModelRank, ...]:
@@ -211,36 +209,39 @@ class _Kept:
         )
 
     def _larger_beyond_doubt(self) -> NDArray[np.bool_]:
-        """[models, models]: whether the first is larger than the second, all pairs at once."""
+        """[models, models]: whether the first is larger than the second, all pairs at once.
+
+        Where the draws of a pair are all the same, their deviation says nothing: such a pair has the sign test of its
+        clusters, with its p times the number of pairs.
+        """
         n = len(self._models)
         apart = self._means[:, None] - self._means[None, :]
-        deviation = np.ones((n, n))
+        deviation = np.full((n, n), np.nan)
+        surely = np.zeros((n, n), dtype=np.bool_)
         largest = np.zeros(len(self._drawn))
         for one in range(n - 1):  # row by row: all pairs of many models at once would take gigabytes
-            others = slice(one + 1, n)
-            moved = self._drawn[:, [one]] - self._drawn[:, others] - apart[one, others]
-            own = np.array([self._deviation(one, one + 1 + k, moved[:, k]) for k in range(n - one - 1)])
-            deviation[one, others] = deviation[others, one] = own
-            largest = np.fmax(largest, np.nanmax(np.abs(moved) / own, axis=1, initial=0.0, where=~np.isnan(moved)))
+            for other in range(one + 1, n):
+                if not self._known(one, other):
+                    continue
+                moved = np.abs(self._drawn[:, one] - self._drawn[:, other] - apart[one, other])
+                spread = float(np.nanstd(self._drawn[:, one] - self._drawn[:, other]))
+                if spread > _NOTHING:
+                    deviation[one, other] = deviation[other, one] = spread
+                    largest = np.fmax(largest, moved / spread)
+                else:
+                    p = self._sign_p(one, other) * n * (n - 1) / 2
+                    surely[one, other] = surely[other, one] = p <= 1 - LEVEL
         critical = float(np.quantile(largest, LEVEL))
-        known = np.isfinite(deviation)
-        larger: NDArray[np.bool_] = known & (apart > _NOTHING) & (apart > critical * np.where(known, deviation, 0.0))
+        larger: NDArray[np.bool_] = (apart > _NOTHING) & (surely | (apart > critical * deviation))
         return larger
 
-    def _deviation(self, one: int, other: int, moved: NDArray[np.float64]) -> float:
-        """Bootstrap deviation of a difference; where it collapses, as if two more clusters had said half the opposite.
+    def _known(self, one: int, other: int) -> bool:
+        """Whether each part of both rests on two clusters at least, so that its draws vary."""
+        return self._varies[one] and self._varies[other]
 
-        Infinite where a part rests on one cluster: nobody knows how much it varies.
-        Source of the latter: Agresti and Min (2005), for a difference that is the same in every row.
-        """
-        if not (self._varies[one] and self._varies[other]):
-            return math.inf
-        found = float(np.nanstd(moved))
-        if found > _NOTHING:
-            return found
-        b, c, m = self._n_clusters(one, other) + 0.5, 0.5, self._n_clusters(one, other) + 2
-        apart = abs(float(self._means[one] - self._means[other]))
-        return max(apart, _NOTHING) * math.sqrt(b + c - (b - c) ** 2 / m) / m
+    def _sign_p(self, one: int, other: int) -> float:
+        """Two-sided p where all clusters that count for both say the same."""
+        return float(2.0 ** (1 - self._n_clusters(one, other)))
 
     def _n_clusters(self, one: int, other: int) -> int:
         return max(1, self._resamples.n_clusters(self._counted[one] & self._counted[other]))
@@ -271,11 +272,11 @@ class _Kept:
         drawn = drawn[~np.isnan(drawn)]
         both = self._counted[above] & self._counted[below]
         n, n_clusters = int(both.sum()), self._n_clusters(above, below)
-        if not (self._varies[above] and self._varies[below]):
+        if not self._known(above, below):
             return Estimate(value=apart, n=n, ci95=None, method=ONE_CLUSTER), 1.0, None
         collapsed = drawn.size == 0 or float(np.std(drawn)) <= _NOTHING
         if collapsed:  # what could be drawn is always the same: p is that of a sign test of the clusters
-            p, ends = 1.0 if apart <= _NOTHING else 2.0 ** (1 - n_clusters), None
+            p, ends = 1.0 if apart <= _NOTHING else self._sign_p(above, below), None
         else:
             # A margin, because a draw that should be equal may differ in its last bit.
             p = (1 + int((np.abs(drawn - apart) >= apart - _NOTHING).sum())) / (1 + drawn.size)

@@ -8,6 +8,7 @@ from typing import Any
 
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.ranking import Ranking
+from interbench_tasks.metrics.sums import ONE_CLUSTER
 from interbench_tasks.report.cells import ABSENT, cell_from, flat_from, shown_value
 from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.ranked import RankedRuns
@@ -86,7 +87,19 @@ def ranking_lines(ranked: RankedRuns) -> Iterator[str]:
         yield f"{metric}: not ranked, {why}."
     yield from (f"{note}." for note in ranked.notes)
     if any(n for own in ranked.unscored.values() for n in own.values()):
-        yield "(u k): k more episodes that all runs have are unscored in this run: calls or judges failed there."
+        what = "questions of the episodes" if ranked.weighted else "episodes"
+        yield f"(u k): k more {what} that all runs have are unscored in this run: calls or judges failed there."
+    if ranked.weighted:
+        yield (
+            "n counts the questions (or pictures) of these episodes; each weighs alike, as in the runs' own tables. An "
+            "overall is the mean of its abilities' values. Resampled are episodes, with all their questions."
+        )
+    alone = [one.metric for one in ranked.rankings if any(step.difference.method == ONE_CLUSTER for step in one.steps)]
+    if alone:
+        yield (
+            f"{', '.join(alone)}: a step without interval, and with p = 1: a part of it rests on one conversation or "
+            "cluster, so nobody knows how much it varies."
+        )
     yield (
         "Rank 1 is the largest value, whether that is good or not. 95% of ranks: all true ranks lie in their intervals "
         "at once. p: two-sided, paired bootstrap over items; McNemar: exact, of values 0 and 1 on independent items. "
