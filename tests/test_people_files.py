@@ -100,11 +100,12 @@ def test_every_wrong_line_is_told_and_nothing_is_half_imported(desk, tmp_path):
         {"id": "a", **good},
         {"id": "d", "text": "no annotator"},
         {"id": "e", "annotator": "simulated-2", "marked_right": True, "text": "both"},
+        {"id": "e", "annotator": "simulated-3", "text": ["in a list"]},
     )
     with pytest.raises(PeopleError) as error:
         read_answers(desk, own_forms(), tmp_path / "answers.jsonl")
     told = str(error.value)
-    assert "nothing was handed in; 9 problem(s)" in told
+    assert "nothing was handed in; 10 problem(s)" in told
     for said in (
         "line 2: there is no item 'nowhere'",
         "line 3: the column text is missing",
@@ -115,6 +116,7 @@ def test_every_wrong_line_is_told_and_nothing_is_half_imported(desk, tmp_path):
         "line 8: simulated-2 answers item a twice, first in line 1",
         "line 9: the column annotator is missing",
         "line 10: A reply that is marked as right gets no feedback",
+        "line 11: text must be a text, in quotes",
     ):
         assert said in told
     assert desk.answers("a") == ()

@@ -146,6 +146,10 @@ def _entry(
     if absent and not (marked or line.get("action")):
         problems.append(f"line {number}: the column {' and '.join(absent)} is missing")
         return ""
+    odd = [field.name for field in fields if isinstance(line.get(field.name), list | dict | bool)]
+    if odd:
+        problems.append(f"line {number}: {' and '.join(odd)} must be a text, in quotes")
+        return ""
     name = str(line.get("annotator") or annotator or "")
     content = {field.name: _text(line.get(field.name)) for field in fields}
     if not name and not any(value.strip() for value in content.values()) and not marked:
