@@ -242,6 +242,32 @@ def test_a_killed_page_loses_nothing(judged):
     one.desk.close()
 
 
+def test_what_was_taken_and_not_written_by_a_page_that_was_killed_is_written_by_the_next(judged):
+    item = judged.items[0]
+    judged.say(item, "p1")
+    judged.say(item, "p2")
+    judged.desk.take([item])  # and killed before the labels were written
+    with Collector(judged.opened(), lambda told: None):
+        assert judged.labels() == [(item, "p1"), (item, "p2")]
+
+
+def test_what_became_a_label_when_the_page_closed_cannot_be_undone_later(judged):
+    item = judged.items[0]
+    judged.say(item, "p1")
+    judged.judging.collect(all_there_is=True)
+    again = judged.opened()
+    again.lay()
+    assert judged.desk.last_submission("p1") is None
+    with pytest.raises(RefusedError, match="cannot be undone any more"):
+        judged.desk.undo("p1")
+    judged.say(judged.items[1], "p1")
+    judged.desk.undo("p1")
+    judged.say(item, "p2")
+    again.collect()
+    assert again.problems == []
+    assert judged.labels() == [(item, "p1"), (item, "p2")]
+
+
 def test_a_lost_desk_does_not_ask_again_what_is_labelled(judged, tmp_path):
     for name in ("p1", "p2"):
         judged.say(judged.items[0], name)

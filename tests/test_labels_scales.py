@@ -180,3 +180,17 @@ def test_it_is_the_same_for_any_order_of_people():
         len({str(sorted(ASKED.agreed(order).items())) for order in (labels, labels[::-1], labels[1:] + labels[:1])})
         == 1
     )
+
+
+@pytest.mark.parametrize("text", ["4.0", "4,0", " 4.00 "])
+def test_a_whole_number_may_be_written_as_programs_write_it(text):
+    assert CR.opinion({"score": text}) == ({"score": 4.0}, [])
+    assert ASKED.opinion({"detected": "yes", "diag": "2.0", "strategy": "refusal", "strategy_score": "1.0"}) == (
+        yes(score=1.0),
+        [],
+    )
+
+
+@pytest.mark.parametrize("text", ["4.5", "4.05", "6.0", ".0", "4.", "1e0"])
+def test_what_is_no_whole_number_of_the_scale_is_refused(text):
+    assert CR.opinion({"score": text})[1]

@@ -428,3 +428,36 @@ def test_payloads_come_back_as_they_went_in(desk):
     payload = {"question": "<b>ä</b>\u2028", "options": {"A": "1"}, "rounds": [{"told": "", "reply": "x"}]}
     desk.put([NewItem(id="p", kind="feedback", payload=payload)])
     assert json.loads(json.dumps(desk.item("p").payload)) == payload
+
+
+@pytest.mark.parametrize("also", [("-wal", "-shm"), ()], ids=["with its log", "alone"])
+def test_what_is_handed_in_after_somebody_deleted_the_file_is_not_lost(desk, tmp_path, caplog, also):
+    desk.put([item("a"), item("b")], {"p": StoredPicture(mime="image/png", data=b"bytes")})
+    desk.submit("a", "ann", SAID)
+    path = tmp_path / "people.sqlite"
+    with Desk(path) as run:  # as the process of a run has it, beside that of the page
+        run.begin_run("run", "task")
+        for suffix in ("", *also):
+            path.with_name(path.name + suffix).unlink()
+        desk.submit("b", "ben", SAID)
+        run.beat("run")
+        assert sorted(run.take(["a", "b"])) == ["a", "b"]
+    desk.close()
+    assert "written again, so nothing is lost" in caplog.text
+    with Desk(path) as later:
+        assert [(one.item, one.annotator) for one in later.all_answers("feedback")] == [("a", "ann"), ("b", "ben")]
+        assert later.picture("p") == StoredPicture(mime="image/png", data=b"bytes")
+
+
+def test_a_desk_that_was_replaced_by_a_new_one_goes_on_in_that_one(desk, tmp_path):
+    desk.put([item("a")])
+    desk.submit("a", "ann", SAID)
+    for path in tmp_path.glob("people.sqlite*"):
+        path.unlink()
+    with Desk(tmp_path / "people.sqlite") as new:
+        new.put([item("a"), item("c")])
+        new.submit("c", "cy", SAID)
+        desk.put([item("b")])
+        assert [one.id for one in new.items()] == ["a", "c", "b"]
+        assert [one.item for one in new.all_answers("feedback")] == ["c", "a"]
+        assert new.next_for("ann") == "b"

@@ -56,6 +56,31 @@ def test_what_waits_is_written_with_its_pictures_and_comes_back_answered(desk, t
     assert desk.answers("b") == ()
 
 
+def test_what_somebody_filled_in_is_not_written_over_before_it_is_handed_in(desk, tmp_path):
+    lay(desk, "a", "b")
+    out = tmp_path / "waiting.jsonl"
+    write_waiting(desk, own_forms(), out)
+    first, second = lines_of(out)
+    for filled in ({**first, "text": "Look again."}, {**first, "marked_right": True}, '{"id": "a", "text": "no quote}'):
+        write(out, filled, second)
+        before = out.read_bytes()
+        with pytest.raises(PeopleError, match="line 1.*hand it in first"):
+            write_waiting(desk, own_forms(), out)
+        assert out.read_bytes() == before
+    write(out, {**first, "annotator": "simulated-1", "text": "Look again."}, second)
+    read_answers(desk, own_forms(), out)
+    assert write_waiting(desk, own_forms(), out) == 1
+    assert [line["id"] for line in lines_of(out)] == ["b"]
+    assert sorted(path.name for path in tmp_path.glob("*waiting*")) == ["waiting.jsonl", "waiting_pictures"]
+
+
+def test_of_an_item_for_two_people_the_file_may_be_written_again_after_the_first(desk, tmp_path):
+    lay(desk, "a", needs=2)
+    write(tmp_path / "w.jsonl", {"id": "a", "annotator": "simulated-1", "text": "Look again."})
+    read_answers(desk, own_forms(), tmp_path / "w.jsonl")
+    assert write_waiting(desk, own_forms(), tmp_path / "w.jsonl") == 1
+
+
 def test_all_of_an_item_is_written_whatever_its_kind(desk, tmp_path):
     payload = {"reply": "to judge", "id": "not ours", "hide_target": False}
     desk.put([NewItem(id="a", kind="feedback", payload=payload)])
@@ -100,11 +125,12 @@ def test_every_wrong_line_is_told_and_nothing_is_half_imported(desk, tmp_path):
         {"id": "a", **good},
         {"id": "d", "text": "no annotator"},
         {"id": "e", "annotator": "simulated-2", "marked_right": True, "text": "both"},
+        {"id": "e", "annotator": "simulated-3", "text": ["in a list"]},
     )
     with pytest.raises(PeopleError) as error:
         read_answers(desk, own_forms(), tmp_path / "answers.jsonl")
     told = str(error.value)
-    assert "nothing was handed in; 9 problem(s)" in told
+    assert "nothing was handed in; 10 problem(s)" in told
     for said in (
         "line 2: there is no item 'nowhere'",
         "line 3: the column text is missing",
@@ -115,6 +141,7 @@ def test_every_wrong_line_is_told_and_nothing_is_half_imported(desk, tmp_path):
         "line 8: simulated-2 answers item a twice, first in line 1",
         "line 9: the column annotator is missing",
         "line 10: A reply that is marked as right gets no feedback",
+        "line 11: text must be a text, in quotes",
     ):
         assert said in told
     assert desk.answers("a") == ()

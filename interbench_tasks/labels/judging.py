@@ -45,6 +45,7 @@ class JudgingDesk:
         """Lay all replies that still need a person on the desk; gives how many there are.
 
         Nobody is shown a verdict or a model's name. A reply that has some labels already needs as many people fewer.
+        An answer that is a label already (the page was closed meanwhile) cannot be undone any more: labels stay.
         """
         found: list[NewItem] = []
         pictures: dict[str, StoredPicture] = {}
@@ -56,6 +57,8 @@ class JudgingDesk:
                 pictures |= self._pictures(one.item, pictures)
                 found.append(NewItem(id=one.item.id, kind=KIND, payload=payload, needs=needs))
         self._desk.put(found, pictures)
+        kept = [(label.item, label.annotator) for one in self._labelled.items.values() for label in one.labels]
+        self._desk.settled = frozenset(kept)
         return len(found)
 
     def _needs(self, one: Labelled, *, on_desk: bool) -> int:
@@ -89,13 +92,14 @@ class JudgingDesk:
 
     # --- back into labels -----------------------------------------------------------------------------------------
 
-    def collect(self, *, all_there_is: bool = False) -> int:
+    def collect(self, *, all_there_is: bool = False, once_more: bool = False) -> int:
         """Take what people handed in as labels of the run; gives how many were added.
 
         A reply whose two judgements differ needs a third person then, who gets it by itself, and is taken with the
         third.
 
-        Args: all_there_is = take also single judgements and those that wait for a third: the page is about to close.
+        Args: all_there_is = take also single judgements and those that wait for a third: the page is about to close;
+            once_more = look also at what was taken before: whoever took it may have been stopped before it was written.
         Raises: RunFolderError, PeopleError where files cannot be read or written.
         """
         chosen: list[str] = []
@@ -104,6 +108,8 @@ class JudgingDesk:
                 self._desk.need(name, self._people_at_the_page(name) + 1)
             else:
                 chosen.append(name)
+        if once_more:
+            chosen += [item.id for item in self._desk.items(KIND) if item.taken_at is not None]
         taken = [one for own in self._desk.take(chosen, grace_s=self._grace_s).values() for one in own]
         if all_there_is:
             taken += self._desk.all_answers(KIND)
@@ -170,7 +176,7 @@ class Collector:
         self._thread = threading.Thread(target=self._run, name="labels", daemon=True)
 
     def __enter__(self) -> Collector:
-        self._collect(all_there_is=False)  # what a page that was killed had not taken
+        self._collect(all_there_is=False, once_more=True)  # what a page that was killed had not taken, or not written
         self._thread.start()
         return self
 
@@ -183,10 +189,10 @@ class Collector:
         while not self._stopped.wait(LOOK_EVERY_S):
             self._collect(all_there_is=False)
 
-    def _collect(self, *, all_there_is: bool) -> None:
+    def _collect(self, *, all_there_is: bool, once_more: bool = False) -> None:
         problems: Sequence[str]
         try:
-            self._judging.collect(all_there_is=all_there_is)
+            self._judging.collect(all_there_is=all_there_is, once_more=once_more)
             problems = self._judging.problems
         except InterbenchError as error:  # e.g. a full disk: what people did stays on the desk, and is taken later
             problems = [str(error)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ FLAWED = "flawed"
 YES, NO = "yes", "no"
 _YES = (YES, "y", "true", "1")
 _NO = (NO, "n", "false", "0")
+_WHOLE = re.compile(r"[0-9]+[.,]0+")
+"""A whole number, as programs write a column that has empty cells."""
 _TITLES = {
     DETECTED: "Does the reply say that something is wrong with the input?",
     "diag": "How well does it name the cause?",
@@ -51,10 +54,12 @@ class LabelField:
     """Value, or band of values such as `3-4` -> what deserves it."""
 
     def from_text(self, text: str) -> float | str | None:
-        """A value as a person wrote it; None where it is not on the scale."""
+        """A value as a person, or their spreadsheet (`2.0`), wrote it; None where it is not on the scale."""
         said = text.strip().casefold()
         if self.name == DETECTED:
             return 1.0 if said in _YES else 0.0 if said in _NO else None
+        if self.ordinal and _WHOLE.fullmatch(said):
+            said = said.split(".")[0].split(",")[0]
         if said not in self.values:
             return None
         return float(said) if self.ordinal else said

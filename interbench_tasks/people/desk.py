@@ -85,6 +85,8 @@ class Desk:
         self._clock = clock
         self.sessions = Sessions(self._file, clock)
         """Who may look at the page."""
+        self.settled: frozenset[tuple[str, str]] = frozenset()
+        """(item, annotator) whose answer is in use elsewhere already, so that it cannot be undone any more."""
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -414,7 +416,7 @@ class Desk:
             if row is None:
                 raise RefusedError("nothing", "there is nothing to undo: you have handed nothing in yet")
             last = submission_from(row)
-            if self.item(last.item).taken_at is not None:
+            if not self._can_be_undone(last):
                 raise RefusedError("taken", "your last answer cannot be undone any more: the run has taken it")
             db.execute("UPDATE submission SET undone_at = ? WHERE id = ?", (self._clock(), last.id))
             self._keep_draft(db, last.item, annotator, last.content, last.seconds)
@@ -429,7 +431,10 @@ class Desk:
                 f"{SUBMISSION} WHERE annotator = ? AND undone_at IS NULL ORDER BY id DESC LIMIT 1", (annotator,)
             ).fetchone()
         last = None if row is None else submission_from(row)
-        return last if last is not None and self.item(last.item).taken_at is None else None
+        return last if last is not None and self._can_be_undone(last) else None
+
+    def _can_be_undone(self, answer: Submission) -> bool:
+        return self.item(answer.item).taken_at is None and (answer.item, answer.annotator) not in self.settled
 
     def _submission(self, number: int) -> Submission:
         with self._file.look() as db:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from interbench_tasks.errors import PeopleError
 
+_LOG = logging.getLogger(__name__)
 DESK_FILE = "people.sqlite"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_S = 20.0
@@ -36,6 +39,27 @@ CREATE INDEX not_taken ON item (place) WHERE taken_at IS NULL;
 CREATE TABLE run (id TEXT PRIMARY KEY, task TEXT NOT NULL, seen_at REAL NOT NULL, ended_at REAL);
 CREATE TABLE session (digest TEXT PRIMARY KEY, annotator TEXT, created REAL NOT NULL);
 """
+_COPIED: tuple[tuple[str, str], ...] = (
+    (
+        "SELECT id, kind, payload, needs, created, run, taken_at FROM item ORDER BY place",
+        "INSERT INTO item (id, kind, payload, needs, created, run, taken_at) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (id) DO UPDATE SET needs = max(needs, excluded.needs), "
+        "taken_at = coalesce(taken_at, excluded.taken_at)",
+    ),
+    ("SELECT digest, mime, data FROM picture", "INSERT OR IGNORE INTO picture VALUES (?, ?, ?)"),
+    ("SELECT item, annotator, at FROM claim", "INSERT OR IGNORE INTO claim VALUES (?, ?, ?)"),
+    ("SELECT item, annotator, at FROM skip", "INSERT OR IGNORE INTO skip VALUES (?, ?, ?)"),
+    ("SELECT item, annotator, content, seconds, at FROM draft", "INSERT OR IGNORE INTO draft VALUES (?, ?, ?, ?, ?)"),
+    (
+        "SELECT item, annotator, content, seconds, at, undone_at FROM submission ORDER BY id",
+        "INSERT OR IGNORE INTO submission (item, annotator, content, seconds, at, undone_at) "
+        "SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS "
+        "(SELECT 1 FROM submission WHERE item = ?1 AND annotator = ?2 AND at = ?5)",
+    ),
+    ("SELECT id, task, seen_at, ended_at FROM run", "INSERT OR IGNORE INTO run VALUES (?, ?, ?, ?)"),
+    ("SELECT digest, annotator, created FROM session", "INSERT OR IGNORE INTO session VALUES (?, ?, ?)"),
+)
+"""What a desk holds, and how it goes into another one that may hold some of it."""
 _ADVICE = {
     sqlite3.SQLITE_FULL: "the disk is full. Free space",
     sqlite3.SQLITE_READONLY: "it is read-only. Make file and folder writable",
@@ -58,20 +82,25 @@ class DeskFile:
         """
         self.path = path
         self._lock = threading.RLock()
+        self._connection, self._identity = self._opened()
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+        """A connection to the file, made where there is none, and which file that is."""
         with self.explained("opened"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
             )
         try:
             with self.explained("opened"):
-                self._prepare()
+                self._prepare(connection)
         except BaseException:
-            self._connection.close()
+            connection.close()
             raise
+        return connection, _identity_of(self.path)
 
-    def _prepare(self) -> None:
-        run = self._connection.execute
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        run = connection.execute
         (version,) = run("PRAGMA user_version").fetchone()
         tables = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version > SCHEMA_VERSION or (tables and "submission" not in tables):
@@ -82,7 +111,7 @@ class DeskFile:
             )
         run("PRAGMA journal_mode = WAL")
         run("PRAGMA synchronous = FULL")  # a person's work is not lost in a power failure either
-        with self.change():
+        with _transaction(connection):
             if not run("PRAGMA user_version").fetchone()[0]:
                 for statement in _TABLES.split(";"):
                     run(statement)
@@ -90,18 +119,41 @@ class DeskFile:
 
     @contextlib.contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, whole or not at all.
+        """One transaction, whole or not at all; in a file that is there, also where somebody deleted ours meanwhile.
 
         Raises: PeopleError where the file cannot be written.
         """
         with self._lock, self.explained("written"):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with _transaction(self._connection):
+                if self._identity is not None and self._identity == _identity_of(self.path):
+                    yield self._connection
+                    return
+                # Whoever else has the vanished file open waits for this transaction, and then sees the new file.
+                vanished, connection = self._connection, self._written_again()
+            self._connection, self._identity = connection
+            vanished.close()
+            with _transaction(self._connection):
                 yield self._connection
-                self._connection.execute("COMMIT")
-            finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+
+    def _written_again(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+        """The file of that name now, made where there is none, with all that hangs on our connection to the old one."""
+        if not self.path.exists():
+            for suffix in ("-wal", "-shm"):  # the old file's, which SQLite would take for the new one's
+                self.path.with_name(f"{self.path.name}{suffix}").unlink(missing_ok=True)
+        connection, identity = self._opened()
+        try:
+            with _transaction(connection):
+                for query, insert in _COPIED:
+                    connection.executemany(insert, self._connection.execute(query))
+        except BaseException:
+            connection.close()
+            raise
+        _LOG.warning(
+            "%s: deleted or replaced while it was in use; everything that it held was written again, so nothing is "
+            "lost. Leave the file alone while a run or `interbench serve` uses it.",
+            self.path,
+        )
+        return connection, identity
 
     @contextlib.contextmanager
     def look(self) -> Iterator[sqlite3.Connection]:
@@ -129,6 +181,26 @@ class DeskFile:
                 f"{self.path}: the desk cannot be {doing} ({error}): {advice}, or name another place "
                 "(INTERBENCH_PEOPLE=FILE), and start the same command again: what is on the desk stays there."
             ) from error
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from others of the same name; None where there is none."""
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
 
 
 def desk_path(place: Path) -> Path:

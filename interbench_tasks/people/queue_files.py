@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,17 +37,43 @@ class Answers:
 def write_waiting(desk: Desk, forms: Mapping[str, Form], target: Path, *, hide_answer: bool = False) -> int:
     """Write what waits, one item a line, with empty fields to fill in; pictures go into a folder beside.
 
-    Returns: how many items. Raises: PeopleError where the files cannot be written.
+    Returns: how many items. Raises: PeopleError where the files cannot be written, or the file is there and somebody
+        has filled in what still waits.
     """
     pictures = target.with_name(f"{target.stem}_pictures")
     items = desk.waiting()
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
+        _refuse_to_lose(target, desk, forms, items)
         target.parent.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps(_line(desk, forms, item, pictures, hide_answer), ensure_ascii=False) for item in items]
-        target.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="replace")
+        draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", errors="replace")
+        draft.replace(target)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
         raise PeopleError(f"{target}: cannot be written ({error}); name another file") from error
     return len(items)
+
+
+def _refuse_to_lose(target: Path, desk: Desk, forms: Mapping[str, Form], items: Sequence[Item]) -> None:
+    """Raises: PeopleError where the file holds words for items that still wait, or a line that is none of ours."""
+    if not target.is_file():
+        return
+    waiting = {item.id: item for item in items}
+    unread: list[str] = []
+    for number, line in _lines(target, unread):
+        item = waiting.get(str(line.get("id")))
+        if item is None or any(own.annotator == line.get("annotator") for own in desk.answers(item.id)):
+            continue
+        names = [field.name for field in form_of(item.kind, forms).fields(item.payload)]
+        if line.get("marked_right") is True or any(_text(line.get(name)).strip() for name in names):
+            unread.append(f"line {number}: item {item.id} is filled in, and was not handed in")
+    if unread:
+        raise PeopleError(
+            f"{target}: is there already, and would be lost: {unread[0]}; hand it in first (interbench people import), "
+            "or name another file"
+        )
 
 
 def _line(desk: Desk, forms: Mapping[str, Form], item: Item, folder: Path, hide_answer: bool) -> dict[str, Any]:
@@ -145,6 +173,10 @@ def _entry(
     marked = line.get("marked_right") is True
     if absent and not (marked or line.get("action")):
         problems.append(f"line {number}: the column {' and '.join(absent)} is missing")
+        return ""
+    odd = [field.name for field in fields if isinstance(line.get(field.name), list | dict | bool)]
+    if odd:
+        problems.append(f"line {number}: {' and '.join(odd)} must be a text, in quotes")
         return ""
     name = str(line.get("annotator") or annotator or "")
     content = {field.name: _text(line.get(field.name)) for field in fields}
