@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from PIL import Image
 
 from interbench_tasks.metrics.mmrc import ConversationMetrics
 from interbench_tasks.protocols.conversation import ConversationOptions
@@ -254,3 +255,19 @@ def test_60_conversations_take_little_longer_than_their_calls(tmp_path):
         wall_s = time.monotonic() - began
     assert run.report.calls == 60 * (10 + 6 + 6)
     assert wall_s <= 1.2 * max(run.report.calls * latency_s / 32, 12 * latency_s)
+
+
+def test_a_question_on_pictures_is_told_how_many_are_not_shown_any_more(tmp_path):
+    """Pictures are numbered over the whole conversation, and a model that sees the last one alone would call it 1."""
+    turns = [{"user_text": f"a: picture {n}.", "images": [f"{n}.png"]} for n in range(3)]
+    asked = {"ability": "IM", "question": "What is fact 1?", "answer": "picture 3", "image_ids": [3]}
+    questions = [{"qid": "q1", **asked}, {"qid": "q2", **asked, "ability": "MR", "question": "What is fact 2?"}]
+    for number in range(3):
+        Image.new("RGB", (9, 9), (number, 0, 0)).save(tmp_path / f"{number}.png")
+    with OpenAIServer(listening) as server:
+        talk = row("a", turns=turns, questions=questions)
+        (record,), _ = played(tmp_path, [talk], server_backend(server.url), **NO_JUDGE, max_images=1)
+        last = {request.messages[-1].text for request in server.log if "What is fact" in request.messages[-1].text}
+    told = "The first 2 of the pictures are not shown any more; the numbers count them all the same."
+    assert [told in text for text in sorted(last)] == [True, False]
+    assert [turn.user.text.endswith(told) for turn in record.turns if turn.question] == [True, False]

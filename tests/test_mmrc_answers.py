@@ -41,6 +41,10 @@ DECLINING = [
     "You mentioned the flights, but you did not mention what they cost.",
     "<think>300 euros? No.</think>You did not say.",
     "对话中没有提到价格。",
+    "I don't have that.",
+    "The chat history does not hold the price.",
+    "You don't have any information about it.",
+    "You did not mention it, but you have named 3 films.",
 ]
 ANSWERING = [
     "",
@@ -60,6 +64,10 @@ ANSWERING = [
     "You cannot swim.",
     "<think>The conversation does not say.",
     "对话中没有提到价格\uff0c可能是三百。",
+    "You don't have a sister.",
+    "He does not have a car.",
+    "She doesn't have a dog, she has a cat.",
+    "I'm not sure, but 5 euros.",
 ]
 
 

@@ -27,7 +27,12 @@ _DECLINES = re.compile(
     | \bno(?:thing|body)?\s+(?:\w+\s+){{0,4}}?(?:was|were|is|been|ever)\s+{_TOLD}\b
     | \bno(?:t\s+(?:any|enough|sufficient))?\s+(?:\w+\s+){{0,3}}?(?:information|mention|record|details?|indication|data
         |references?|evidence|context|knowledge|idea|clue|memory|recollection)\b
-    | \b(?:do|does|did|have|has)\s*{_NOT}\s+(?:\w+\s+){{0,2}}?(?:know|have|recall|remember|hold)\b
+    | \b(?:do|does|did|have|has)\s*{_NOT}\s+(?:\w+\s+){{0,2}}?(?:know|recall|remember)\b
+    | \b(?:i|(?:conversation|chat|dialogue|discussion|history|messages?|context)(?:\s+\w+)?)\s+
+        (?:\w+\s+)?(?:do|does|did|have|has)\s*{_NOT}\s+(?:\w+\s+){{0,2}}?(?:have|hold)\b
+    | (?:^|[,.;:!]\s*)(?:do|does)\s*{_NOT}\s+(?:\w+\s+)?have\b
+    | \b(?:do|does|did)\s*{_NOT}\s+have\s+(?:\w+\s+){{0,3}}?
+        (?:information|mention|record|details?|data|references?|context)\b
     | \b(?:insufficient|lack(?:s|ing)?(?:\s+of)?)\s+(?:\w+\s+){{0,2}}?(?:information|details?|context|data)\b
     | \b(?:unanswerable|unspecified|undisclosed|not\s+(?:known|available|part\s+of))\b
     | \b(?:i\s+am|i['\u2019]m|it\s+is|it['\u2019]s)\s+not\s+(?:sure|certain|clear)\b
@@ -42,7 +47,7 @@ _GUESSES = re.compile(
     r"|i(?:'d|\u2019d| would)?\s+(?:think|believe|say|imagine|estimate)"
     r"|(?:might|may|could|must|should)\s+(?:well\s+)?(?:be|have)"
     r"|seems?\s+to|appears?\s+to|it\s+looks\s+like|(?:my|the)\s+answer\s+is|the\s+answer\s+(?:would|could)\s+be"
-    r"|(?:around|about|approximately|roughly)\s+\W?\d)\b|可能|大概|应该是|猜",
+    r"|(?:around|about|approximately|roughly)\s+\W?\d|but\s+(?:(?:it|that)\s+(?:is|was|cost)\s+)?\W?\d+)\b|可能|大概|应该是|猜",
     re.IGNORECASE,
 )
 _OPENING = re.compile(

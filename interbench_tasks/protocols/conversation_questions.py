@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
+from interbench_tasks.abilities import PICTURES
 from interbench_tasks.hookspecs import Parts, Roles
 from interbench_tasks.memories import MemoryArm
 from interbench_tasks.protocols.conversation_history import asked, cut_to, end_of
 from interbench_tasks.protocols.conversation_judging import PanelJudge
 from interbench_tasks.protocols.conversation_limits import Limits
 from interbench_tasks.protocols.verifying import verified
-from interbench_tasks.records import BranchEnd, Episode, Judgement, Message, Notes, Question, Turn, Verdict
+from interbench_tasks.records import BranchEnd, Episode, Judgement, Message, Notes, Question, Seen, Turn, Verdict
 from interbench_tasks.redaction import redact
 
 
@@ -64,7 +65,7 @@ class Asking:
     ) -> Answered:
         branch = f"{self.arm.name}/{question.id}"
         acting = self.arm.acting(at_question=True)
-        view = partial(cut_to, self.limits, acting, notes, (*history, question.message))
+        view = partial(_shown, partial(cut_to, self.limits, acting, notes, (*history, question.message)), question)
         user, reply, seen = await asked(self.roles.receiver, view, question.message, branch=branch)
         end = None if reply.usable else end_of(branch, reply)
         judgement: Judgement | None = None
@@ -91,3 +92,20 @@ class Asking:
             seen=seen,
         )
         return Answered(turn=turn, end=end)
+
+
+CUT_PICTURES = "The first {n} of the pictures are not shown any more; the numbers count them all the same."
+"""OURS: whoever sees pictures 3 and 4 alone cannot know that they are not 1 and 2."""
+
+
+def _shown(
+    view: Callable[[], tuple[tuple[Message, ...], Seen]], question: Question
+) -> tuple[tuple[Message, ...], Seen]:
+    """What is sent; where pictures were cut, a question that wants their numbers says how many."""
+    sent, seen = view()
+    if not seen.cut_pictures or question.ability != PICTURES or question.options:
+        return sent, seen
+    told = f"\n\n{CUT_PICTURES.format(n=seen.cut_pictures)}"
+    *before, last = sent[-1].content
+    end = (last + told,) if isinstance(last, str) else (last, told.strip())
+    return (*sent[:-1], replace(sent[-1], content=(*before, *end))), seen
