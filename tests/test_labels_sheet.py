@@ -159,6 +159,8 @@ def test_spreadsheets_may_separate_as_they_like(run, sheet, separator):
     writer.writerows(rows)
     sheet.write_text(target.getvalue(), encoding="utf-8-sig")
     assert len(taken(sheet, run).labels) == 40
+    sheet.write_bytes(b"\xef\xbb\xbfsep=" + separator.encode() + b"\r\n" + target.getvalue().encode("utf-8"))
+    assert len(taken(sheet, run).labels) == 40, "the separator may be said in a line of its own"
 
 
 def test_columns_may_be_moved_and_those_to_read_left_out(run, tmp_path):

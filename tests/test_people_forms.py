@@ -93,3 +93,13 @@ def test_a_kind_without_a_form_is_a_clear_error():
     assert form_of("feedback", own_forms()).kind == "feedback"
     with pytest.raises(InterbenchError, match="'feedbak' \\(did you mean 'feedback'\\?\\)"):
         form_of("feedbak", own_forms())
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\u200b", "\x00\n", "\ud800", "\u202e \ufeff"])
+def test_a_feedback_of_which_nothing_can_be_seen_is_empty(text):
+    assert "The feedback is empty" in FeedbackForm().problems(PAYLOAD, {"action": "send", "text": text})[0]
+
+
+@pytest.mark.parametrize("text", ["B", "?", "\U0001f440", "\u05d0", " \u200bx"])
+def test_a_feedback_of_one_sign_is_one(text):
+    assert FeedbackForm().problems(PAYLOAD, {"action": "send", "text": text}) == []

@@ -345,6 +345,10 @@ def test_a_second_answer_to_ones_own_item_is_told(page, door, desk):
     one.post("/item/a", action="send", field__text="first")
     again = one.post("/item/a", action="send", field__text="second")
     assert (again.status_code, "You have answered this item" in again.text) == (409, True)
+    assert "What you wrote is kept: see below." in again.text, "the words of a second tab are not lost"
+    assert ">second\n</textarea>" in one.get("/item/a").text
+    desk.save_draft("a", "simulated-1", {"text": "first", "action": ""})
+    assert "it was not handed in" not in one.post("/item/a", action="send", field__text="first").text
     assert [answer.content["text"] for answer in desk.answers("a")] == ["first"]
     desk.take(["a"])
     assert "The run has taken the answer" in one.get("/item/a").text

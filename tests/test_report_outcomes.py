@@ -56,6 +56,31 @@ def test_what_a_person_marked_as_right_is_right(first, branch, outcomes, solved)
     assert (found.outcomes, found.solved_round) == (outcomes, solved)
 
 
+@pytest.mark.parametrize(
+    "reason", ["reply_failed", "feedback_failed", "judge_failed", "notes_failed", "context_overflow"]
+)
+def test_an_arm_that_a_failed_call_ended_is_in_the_test_set_and_in_no_round(reason):
+    found = facts(replace(loop(0, "A"), ends=(BranchEnd(branch="hierarchical", reason=reason),)))
+    assert (found.outcomes, found.solved_round, found.verified) == (("wrong, then a call failed",), None, False)
+
+
+def test_a_provider_that_failed_hides_whether_the_episode_is_in_the_test_set():
+    found = facts(replace(loop(0, "A"), stop_reason="provider_failed"))
+    assert (found.outcomes, found.verified) == (("wrong, then a call failed",), False)
+
+
+@pytest.mark.parametrize("reason", ["leak_dropped", "no_partner"])
+def test_feedback_that_was_left_out_is_told(reason):
+    found = facts(replace(loop(0, "A"), ends=(BranchEnd(branch="detail", reason=reason),)))
+    assert (found.outcomes, found.verified) == (("wrong, feedback left out",), True)
+
+
+def test_an_arm_that_failed_beside_one_that_was_solved_hides_nothing():
+    record = loop(0, "A", "B")
+    found = facts(replace(record, ends=(*record.ends, BranchEnd(branch="simple", reason="reply_failed"))))
+    assert (found.outcomes[0], found.solved_round, found.verified) == ("corrected", 1, True)
+
+
 def test_a_conversation_says_how_its_answers_were_scored():
     asked = [
         question("q1", "IE"),

@@ -10,7 +10,7 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.labels.items import Judgeable, picture_file
 from interbench_tasks.labels.opinions import Labelled, LabelledRun
 from interbench_tasks.labels.scales import DETECTED, FLAWED, YES, LabelField, Opinion
-from interbench_tasks.labels.store import Label, add_labels, now
+from interbench_tasks.labels.store import Label, add_labels, now, read_labels
 from interbench_tasks.people.desk import Desk, NewItem, StoredPicture, Submission
 from interbench_tasks.people.judging_form import KIND, asked_values
 
@@ -114,7 +114,11 @@ class JudgingDesk:
         if all_there_is:
             taken += self._desk.all_answers(KIND)
         labels = [label for one in taken if (label := self._label(one)) is not None]
-        return sum(self._added(label) for label in labels) if labels else 0
+        if not labels:
+            return 0
+        there = {(own.item, own.annotator): dict(own.values) for own in read_labels(self._labelled.run.folder)}
+        new = [own for own in labels if there.get((own.item, own.annotator)) != dict(own.values)]
+        return sum(self._added(label) for label in new)
 
     def _added(self, label: Label) -> int:
         try:

@@ -80,7 +80,7 @@ def drawn(run: LabelRun, design: Design) -> Sample:
     if design.n < least:
         raise RunFolderError(
             f"--n {design.n} is too small for {len(strata)} strata, which need {LEAST_LABELS} labels each, or all of "
-            f"their replies: {least} at least (or --strata none)"
+            f"their replies: {least} at least{' (or --strata none)' if design.strata != 'none' else ''}"
         )
     chosen = [
         item

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ SHOWN = ("kind", "question", "reference", "conversation", "reply", "pictures", "
 """Columns to read, between the ids and those to fill in."""
 MOST_CHARS = 30_000
 """Of a cell: spreadsheets cut off what is longer than 32,767."""
+_SAID_SEPARATOR = re.compile(r"sep=([,;\t])\r?\n")
+"""How some spreadsheets begin a file, or are told to read it."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet, and a model may write one."""
 
@@ -194,9 +197,12 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as UTF-8: {error}; save it as CSV (UTF-8)") from error
+    said = _SAID_SEPARATOR.match(text)
     first = text.split("\n", 1)[0]
-    separator = max((",", ";", "\t"), key=first.count)
+    separator = said[1] if said else max((",", ";", "\t"), key=first.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    if said:
+        next(reader)
     try:
         header = [name.strip() for name in next(reader, [])]
         rows = list(_numbered(reader, header))

@@ -98,6 +98,15 @@ class Form(Protocol):
         ...
 
 
+def is_blank(text: object) -> bool:
+    r"""Whether there is nothing to read in a text: white space, or what no reader sees.
+
+    >>> is_blank(" \u200b\x00"), is_blank("B"), is_blank(None)
+    (True, False, True)
+    """
+    return not any(character.isprintable() and not character.isspace() for character in str(text or ""))
+
+
 def field_problems(form: Form, payload: Content, content: Content) -> list[str]:
     """What is wrong by the fields and actions alone: something missing, a value that is none of the choices."""
     actions = {action.name: action for action in form.actions(payload)}
@@ -109,7 +118,7 @@ def field_problems(form: Form, payload: Content, content: Content) -> list[str]:
     problems = []
     for one in form.fields(payload):
         value = str(content.get(one.name) or "").strip()
-        if not value:
+        if is_blank(value):
             problems += [] if one.optional else [f"{one.label}: nothing was filled in"]
         elif one.kind == "choice" and value not in (allowed := [choice.value for choice in one.choices]):
             problems.append(f"{one.label}: {value!r} is not on the scale; allowed: {', '.join(allowed)}")
@@ -165,7 +174,7 @@ class FeedbackForm:
         """An empty text, or both at once: feedback and the mark that none is needed."""
         if content.get("action") == "marked_right" and str(content.get("text") or "").strip():
             return ["A reply that is marked as right gets no feedback: clear the text first, or send it as feedback."]
-        if content.get("action") == "send" and not str(content.get("text") or "").strip():
+        if content.get("action") == "send" and is_blank(content.get("text")):
             return ["The feedback is empty: write something, mark the reply as right, or skip it."]
         return field_problems(self, payload, content)
 

@@ -28,7 +28,8 @@ class EpisodeFacts:
     solved_round: int | None
     """The first round with a right answer; None where there was none."""
     verified: bool
-    """Whether answers were compared with a target at all: else rounds say nothing."""
+    """Whether answers were compared with a target at all, and no failed call hides in which round one was right: else
+    rounds say nothing."""
     disagreement: bool
     """Whether two judges of one reply say different things."""
     leak: bool
@@ -55,7 +56,7 @@ def facts_from(obj: Obj) -> EpisodeFacts:
         category=None if category is None else str(category),
         outcomes=tuple(dict.fromkeys(_outcomes(obj, main, ends))),
         solved_round=min(right, default=None),
-        verified=any(_correct(turn) is not None for turn in tried),
+        verified=any(_correct(turn) is not None for turn in tried) and bool(right or not _is_open(obj, ends)),
         disagreement=any(disagree(verdicts) for turn in turns for verdicts in _panels(turn)),
         leak=any(_leaks(holder.get("feedback")) for holder in (*turns, *ends)),
         error=_failed(obj, turns, ends),
@@ -95,7 +96,7 @@ def _outcomes(obj: Obj, main: list[Obj], ends: list[Obj]) -> Iterator[str]:
         return
     protocol = obj.get("protocol")
     if protocol == "feedback_loop":
-        yield from _feedback_outcomes(main, ends)
+        yield from _feedback_outcomes(obj, main, ends)
     elif protocol == "critique":
         yield from _critique_outcomes(main)
     elif protocol == "conversation":
@@ -104,7 +105,7 @@ def _outcomes(obj: Obj, main: list[Obj], ends: list[Obj]) -> Iterator[str]:
         yield str(obj.get("stop_reason") or "finished")
 
 
-def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
+def _feedback_outcomes(obj: Obj, main: list[Obj], ends: list[Obj]) -> Iterator[str]:
     first = next((turn for turn in main if not turn.get("branch") and not turn.get("round")), None)
     if first is None or _correct(first) is None:
         yield "no first answer"
@@ -124,8 +125,19 @@ def _feedback_outcomes(main: list[Obj], ends: list[Obj]) -> Iterator[str]:
         yield from (f"corrected by {branch}" for branch in corrected_by)
     elif "rounds_used" in by_reason:
         yield "not corrected"
+    elif _is_open(obj, ends):
+        yield "wrong, then a call failed"
+    elif by_reason:
+        yield "wrong, feedback left out"
     else:
         yield "wrong, outside the test set"
+
+
+def _is_open(obj: Obj, ends: list[Obj]) -> bool:
+    """Whether a failed call hides what a wrong first answer came to, so that the metrics have it as unscored."""
+    reasons = [str(end.get("reason")) for end in ends]
+    hidden = any(reason.endswith("_failed") or reason == "context_overflow" for reason in reasons)
+    return hidden or obj.get("stop_reason") == "provider_failed"
 
 
 def _critique_outcomes(main: list[Obj]) -> Iterator[str]:
