@@ -89,8 +89,8 @@ def ranking_lines(ranked: RankedRuns) -> Iterator[str]:
     if any(n for own in ranked.unscored.values() for n in own.values()):
         what = "questions of the episodes" if ranked.weighted else "episodes"
         yield (
-            f"(u k): k more {what} that all runs have are unscored in this run: calls or judges failed there. A step is "
-            "the difference of the two values shown; --show pairs has it over what both runs have scored."
+            f"(u k): k more {what} that all runs have are unscored in this run: calls or judges failed there. A step "
+            "is the difference of the two values shown; --show pairs has it over what both runs have scored."
         )
     if ranked.weighted:
         yield (
