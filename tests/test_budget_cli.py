@@ -151,6 +151,7 @@ def test_an_estimate_before_a_run_holds_what_the_run_takes(tmp_path):
     assert (high - low) / (2 * N) <= 0.25
 
 
+@pytest.mark.slow
 def test_an_estimate_from_an_earlier_run(tmp_path):
     arguments = ("--model", "interbench_simulated", "--tasks", "interfeedback_demo", "--output_path", tmp_path)
     lmms_eval(*arguments, "--limit", "20").check()

@@ -70,6 +70,7 @@ def test_max_tokens_stops_new_episodes_and_says_so(tmp_path):
     assert metrics(tmp_path)["accuracy"]["bounds"] is not None
 
 
+@pytest.mark.slow
 def test_predict_only(tmp_path):
     lmms_eval(*SIMULATED, "--predict_only", "--limit", "4", "--output_path", tmp_path).check()
     assert len(records(tmp_path)) == 4
@@ -78,6 +79,7 @@ def test_predict_only(tmp_path):
     assert metrics(tmp_path)["accuracy"]["n"] == 4
 
 
+@pytest.mark.slow
 def test_without_an_output_path_the_transcript_still_has_a_home(tmp_path):
     done = lmms_eval(*SIMULATED, "--limit", "2", INTERBENCH_RUNS=str(tmp_path)).check()
     assert len(records(tmp_path)) == 2

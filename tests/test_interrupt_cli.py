@@ -66,7 +66,7 @@ def start_and_stop(tmp_path: Path, server: OpenAIServer, sign: signal.Signals, v
     return "".join(output), stopped_s
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sign", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL])
 def test_the_same_command_goes_on_and_pays_for_nothing_twice(tmp_path, sign):
     brain, items = planted(tmp_path)
     expected = expected_of(brain, items, receiver="student", provider="teacher")

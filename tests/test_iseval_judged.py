@@ -20,7 +20,7 @@ MODELS = ("gpt-4o", "claude", "gemini")
 JUDGES = {"judge-a": 0.0, "judge-b": 0.05, "judge-c": 0.1}
 """Judge -> share of its verdicts that are turned round."""
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -318,6 +318,7 @@ def test_the_real_answers_become_letters_but_for_two_with_two_letters(tmp_path, 
     assert [targets[key] for key in ("517", "518", "521", "523")] == ["C", "C", "B", "B"]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_all_788_real_rows_play_through_the_harness(tmp_path, text_only):
     copied_task("interfeedback_mathverse_text_only", text_only, name="real_text_only", folder=tmp_path)

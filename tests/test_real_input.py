@@ -52,7 +52,7 @@ def planted_brain(items: list[PlantedItem]) -> PlantedBrain:
     )
 
 
-@pytest.mark.parametrize("model", ["interbench_api", "async_openai"])
+@pytest.mark.parametrize("model", ["interbench_api", pytest.param("async_openai", marks=pytest.mark.slow)])
 def test_puzzlevqa_gives_exactly_the_planted_metrics(tmp_path, puzzles, model):
     folder, items = puzzles
     brain = planted_brain(items)
@@ -133,6 +133,7 @@ def recorded_outcome(row: dict) -> str:
     return "wrong" if judgement.extraction.answer is not None else "invalid"
 
 
+@pytest.mark.slow
 def test_mmrefine_solutions_stand_for_the_first_answers(tmp_path, shared_data):
     """533 wrong solutions of real models as recorded first answers: nobody pays for round 0."""
     rows = mmrefine_rows(shared_data / "mmrefine")

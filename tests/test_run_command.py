@@ -539,6 +539,7 @@ def ends_of(folder: Path, *command_lines: list[str]) -> list[tuple[int, list[Not
     return [(codes[number], notes_in(folder / "status" / f"{number}.jsonl")) for number in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_what_the_harness_hides_is_noted(tmp_path):
     install_plugin(tmp_path, "interbench_blind", PLUGIN)
@@ -587,7 +588,14 @@ def check_the_unlucky(code: int, notes: list[Note]) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
+)
 def test_a_stopped_run_ends_at_once_and_says_how_to_go_on(tmp_path, sign, code):
     brain, _ = planted(tmp_path)
     with OpenAIServer(brain, latency_s=0.15) as server:
