@@ -22,9 +22,10 @@ The paper's (MMPCBench, arXiv 2608.29286), over items that one thing is wrong wi
 Ours: `far_v` = any false alarm / valid items. `precision`, `recall` (the same number as `eda`) and `f1` of detection,
 where there are flawed and valid items: TP = flawed and detected, FA = valid with a false alarm, FN = flawed and not
 detected; dual errors are not among them. `<metric>.<style>`: of the items that were asked in a further style;
-`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the same items. `<metric>@<variant>`: of a
-variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>` (`eda`, `eda_r`, `pcq`):
-that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant - another, over the same items.
+`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the items that both have scored.
+`<metric>@<variant>`: of a variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>`
+(`eda`, `eda_r`, `pcq`): that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant -
+another, over the items that both have scored.
 `solved_after_clarification`: right answers / items whose model asked back and was told (`n_never_told`: those that only
 other judges, asked later, take for asking back).
 
@@ -35,7 +36,8 @@ the quorum); `n_partial`: judged without all judges; `n_no_trace` replies to fla
 kind: it is in `n_failed` only.
 
 Intervals: `sums`; `pcq`, `f1` and `shift_pcq` are drawn from the bootstrap by cluster (items of one `cluster`, and
-repeats of one item, are drawn together), or where all draws are equal, a Wilson interval.
+repeats of one item, are drawn together), or where all draws are equal, a Wilson interval (of a shift: on
+[-1, 1], and a cluster counts once).
 """
 
 from __future__ import annotations
