@@ -18,6 +18,7 @@ from interbench_tasks.metrics.pcq import pcq, pcq_of_draws
 from interbench_tasks.records import Reply
 from tests.critiques import (
     ALL_VOTES,
+    JUDGES,
     NO,
     REASONING_VOTES,
     YES,
@@ -607,3 +608,23 @@ def test_a_shift_that_is_the_same_in_every_draw_has_the_interval_of_the_shift_of
     assert shift.ci95 == pytest.approx(table["shift_eda.formal"].ci95)
     assert shift.ci95[0] < -0.3
     assert shift.method == table["shift_eda.formal"].method == ("wilson_by_cluster" if together else "wilson")
+
+
+def test_a_type_has_one_interval_in_the_table_of_all_types_and_in_its_own():
+    dice = random.Random(7)
+    of_all = [
+        record(
+            place,
+            [any_vote(dice) for _ in JUDGES],
+            category=("BC", "EE.ambiguity", "valid")[place % 3],
+            cluster=str(place // 8),
+        )
+        if place % 3 < 2
+        else judged(place, "valid", [valid(False, False)] * 3)
+        for place in range(72)
+    ]
+    together = table_of(of_all)
+    alone = table_of([one for one in of_all if one.category == "BC"])
+    for name in ("eda", "dp", "se", "pcq"):
+        assert together[f"{name}.BC"] == alone[name], name
+        assert together[f"{name}.BC"].method == "cluster_bootstrap"
