@@ -18,6 +18,7 @@ from interbench_tasks.metrics.pcq import pcq, pcq_of_draws
 from interbench_tasks.records import Reply
 from tests.critiques import (
     ALL_VOTES,
+    JUDGES,
     NO,
     REASONING_VOTES,
     YES,
@@ -576,3 +577,54 @@ def test_a_subcategory_is_known_by_code_and_name(word):
     assert code is not None
     assert word in (code, SUBTYPES[code])
     assert kind_of(code) == "flawed"
+
+
+def test_a_style_is_compared_with_the_tasks_own_over_the_items_that_both_have_scored():
+    undecided = [YES, NO, None]
+    given = [([YES] * 3, undecided), ([YES] * 3, [NO] * 3), ([NO] * 3, [YES] * 3), ([NO] * 3, [YES] * 3)]
+    records = [record(place, own, styles={"formal": other}) for place, (own, other) in enumerate(given)]
+    table = table_of(records, more_styles=["formal"])
+    alone = table_of(records[1:], more_styles=["formal"])
+    shift = table["shift_pcq.formal"]
+    # Over all four items of the own style it would be 2/3 - 2/4.
+    assert shift.value == pytest.approx(2 / 3 - 1 / 3)
+    assert (shift.n, shift.unscored) == (3, 1)
+    assert shift.value == alone["shift_pcq.formal"].value
+    assert shift.value == pytest.approx(value(table, "shift_eda.formal"))
+    assert shift.ci95[0] < shift.value < shift.ci95[1]
+    assert shift.bounds == pytest.approx((2 / 4 - 2 / 4, 2 / 3 - 1 / 3))
+    assert table["pcq.formal"].n == 3
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_shift_that_is_the_same_in_every_draw_has_the_interval_of_the_shift_of_detection(together):
+    records = [
+        record(place, [NO] * 3, styles={"formal": [NO] * 3}, cluster=str(place // 2) if together else None)
+        for place in range(6)
+    ]
+    table = table_of(records, more_styles=["formal"])
+    shift = table["shift_pcq.formal"]
+    assert (shift.value, shift.n) == (0.0, 6)
+    assert shift.ci95 == pytest.approx(table["shift_eda.formal"].ci95)
+    assert shift.ci95[0] < -0.3
+    assert shift.method == table["shift_eda.formal"].method == ("wilson_by_cluster" if together else "wilson")
+
+
+def test_a_type_has_one_interval_in_the_table_of_all_types_and_in_its_own():
+    dice = random.Random(7)
+    of_all = [
+        record(
+            place,
+            [any_vote(dice) for _ in JUDGES],
+            category=("BC", "EE.ambiguity", "valid")[place % 3],
+            cluster=str(place // 8),
+        )
+        if place % 3 < 2
+        else judged(place, "valid", [valid(False, False)] * 3)
+        for place in range(72)
+    ]
+    together = table_of(of_all)
+    alone = table_of([one for one in of_all if one.category == "BC"])
+    for name in ("eda", "dp", "se", "pcq"):
+        assert together[f"{name}.BC"] == alone[name], name
+        assert together[f"{name}.BC"].method == "cluster_bootstrap"

@@ -224,3 +224,40 @@ def test_a_panel_is_shown_as_tables_csv_and_json():
 def test_other_metric_sets_still_compare_without_judges():
     runs = [run_of(name, [episode(0, accuracy=1)], metric_set=OwnValues()) for name in ("x", "y")]
     assert [next(iter(part.nested)) for part in parts_of(compared(runs), runs, ())] == ["tasks"]
+
+
+def test_what_does_not_apply_to_a_reply_is_not_unscored_and_a_judge_that_failed_is():
+    low, high = Vote(True, 1.0, "refusal", 1.0), Vote(True, 2.0, "refusal", 2.0)
+    given = [[low, high, low], [high] * 3, [NO] * 3, [NO, NO, YES], [NO, YES, YES], [None, NO, NO], [None, high, low]]
+    report = panel_report([critiques("x", given)])
+    counts = {
+        (name, what): (found.n, found.unscored)
+        for name, of in report.agreement.items()
+        for what, found in of.items()
+        if name in ("detected", "diag")
+    }
+    assert counts["detected", "raw_agreement"] == (7, 0)
+    assert counts["detected", "fleiss_kappa"] == (5, 2)
+    # Nobody, or one judge, has a diagnosis of the third and fourth; two have one of the fifth; of the sixth nobody
+    # could have a second one.
+    assert counts["diag", "raw_agreement"] == (4, 0)
+    assert counts["diag", "fleiss_kappa"] == (2, 1)
+    assert counts["diag", "cohens_kappa.a.b"] == (2, 1)
+    assert counts["diag", "cohens_kappa.b.c"] == (4, 0)
+    assert [(one.n, one.unscored) for one in report.strictness["diag"].values()] == [(2, 1)] * 3
+    assert [(one.n, one.unscored) for one in report.strictness["detected"].values()] == [(5, 2)] * 3
+
+
+def test_a_reply_on_which_nobody_was_asked_is_not_unscored():
+    run = critiques("x", [[YES, YES, NO], [NO, NO, YES], [YES] * 3])
+    cut = {**run.summaries[2], "votes": {"": "no_answer"}}
+    run = ScoredRun(
+        folder=run.folder,
+        manifest=run.manifest,
+        metric_set=run.metric_set,
+        summaries=[*run.summaries[:2], cut],
+    )
+    report = panel_report([run])
+    assert {(one.n, one.unscored) for one in report.agreement["detected"].values()} == {(2, 0)}
+    assert {(one.n, one.unscored) for one in report.strictness["detected"].values()} == {(2, 0)}
+    assert [(one.n, one.unscored) for one in report.by_run.values()] == [(2, 0)]

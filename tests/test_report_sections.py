@@ -504,9 +504,20 @@ def test_diagnosis_counts_only_where_a_judge_detected_something():
     votes = [[Vote(True, 2.0, "refusal", 1.0), NO, Vote(True, 1.0, "refusal", 1.0)]]
     fields = {field.name: field for field in fields_of_critiques(critique_run(votes={"BC": votes}))}
     assert fields["diag"].rows == [[2, None, 1]]
+    assert fields["diag"].inapplicable == [[False, True, False]]
     assert fields["detected"].span == (0.0, 1.0)
     assert fields["diag"].span == (0.0, 2.0)
     assert fields["strategy"].span is None
+
+
+def test_what_does_not_apply_is_not_counted_as_unscored_on_the_page():
+    low = Vote(True, 1.0, "refusal", 1.0)
+    votes = [[YES, low, YES], [low] * 3, [YES] * 3, [NO] * 3, [NO, NO, low], [YES, low, None]]
+    charts = charts_of(agreement_section([critique_run(votes={"BC": votes})]))
+    assert cell(charts["Agreement beyond chance"], "m", "diagnosis", "Fleiss' kappa")[2:4] == ("3", "1")
+    assert cell(charts["Agreement beyond chance"], "m", "diagnosis", "Krippendorff's alpha")[2:4] == ("4", "0")
+    assert cell(charts["How strict each judge is, diagnosis"], "a")[2:4] == ("3", "1")
+    assert cell(charts["Pairs of judges, diagnosis: Cohen's quadratic kappa"], "b", "a")[2:4] == ("4", "0")
 
 
 def test_runs_with_the_same_judges_are_put_together_and_others_are_told_apart():

@@ -312,7 +312,13 @@ def test_shifts_are_paired_over_the_items_that_both_are_scored_in():
         assert table[name].unscored == len(values) - len(pairs)
         assert table[name].ci95.low < table[name].value < table[name].ci95.high
     both = table["shift_pcq@effort=high-effort=low"]
-    assert both.value == pytest.approx(table["pcq@effort=high"].value - table["pcq@effort=low"].value)
+    names = "pcq@effort=high", "pcq@effort=low"
+    in_both = own.table(
+        [one for one, row in zip(summaries, values, strict=True) if {"eda@effort=high", "eda@effort=low"} <= row.keys()]
+    )
+    assert both.value == pytest.approx(in_both[names[0]].value - in_both[names[1]].value)
+    assert both.value != pytest.approx(table[names[0]].value - table[names[1]].value)
+    assert both.n == table["shift_eda@effort=high-effort=low"].n
     assert both.bounds.low <= both.value <= both.bounds.high
 
 

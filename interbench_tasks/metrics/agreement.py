@@ -11,7 +11,9 @@ counted, and where chance alone leaves nothing to disagree about, e.g. where all
 | Cohen's kappa (two judges)       | each judge draws from its own labels  | both gave one               |
 | Krippendorff's alpha             | as Fleiss, without replacement        | two judges gave a label     |
 
-What does not count is `unscored`; what a judge that failed would have said is never guessed, so there are no bounds.
+An item that does not count, and would where a judge that failed had given a label, is `unscored`; one to which the
+label does not apply (nobody detected anything: no diagnosis) is neither. What a judge that failed would have said is
+never guessed, so there are no bounds.
 Values equal those of statsmodels and scikit-learn (a test holds them to it); theirs take one table at a time, and
 10,000 resamples need all of them at once. The library for alpha is GPL-3.0, which we cannot require.
 
@@ -53,6 +55,14 @@ class Labels:
     judges: tuple[str, ...]
     clusters: tuple[str, ...]
     """By item: what items share that are not independent."""
+    inapplicable: NDArray[np.bool_] | None = None
+    """bool [items, judges]: where the label does not apply to what the judge said; None: it applies everywhere."""
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where a judge failed, bool [items, judges]: no label, though one could have been given."""
+        absent: NDArray[np.bool_] = self.codes == MISSING
+        return absent if self.inapplicable is None else absent & ~self.inapplicable
 
     def column(self, judge: str) -> NDArray[np.int64]:
         """One judge's codes, int64 [items].
@@ -70,12 +80,14 @@ def labels_from(
     judges: Sequence[str] | None = None,
     categories: Sequence[Label] | None = None,
     clusters: Sequence[str] | None = None,
+    inapplicable: Sequence[Sequence[bool]] | None = None,
 ) -> Labels:
     """A matrix of labels, checked.
 
     Args: rows[i][j] = what judge j called item i, None where it gave no label; judges = their names (default `judge 0`,
         ...); categories = all labels in their order (default: those that are there, sorted, all texts or all numbers);
-        clusters[i] = cluster of item i (default: all independent).
+        clusters[i] = cluster of item i (default: all independent); inapplicable[i][j] = whether judge j has no label
+        because there is none to give (default: nowhere, so no label is a failure).
     Raises: ValueError for no row, less than two judges, one name twice, ragged rows, and labels that are not in
         `categories`, are no number (nan), or cannot be sorted.
 
@@ -101,7 +113,8 @@ def labels_from(
     if foreign:
         raise ValueError(f"labels_from: {sorted(map(str, foreign))} are not among the categories {list(known)}")
     codes = np.array([[code[label] for label in row] for row in rows], dtype=np.int64)
-    return Labels(codes=codes, categories=known, judges=names, clusters=groups)
+    silent = None if inapplicable is None else np.array(inapplicable, dtype=np.bool_).reshape(codes.shape)
+    return Labels(codes=codes, categories=known, judges=names, clusters=groups, inapplicable=silent)
 
 
 def _sorted_labels(rows: Sequence[Sequence[Label | None]]) -> tuple[Label, ...]:
@@ -132,6 +145,8 @@ class Coefficient:
     """float64 [items, columns]; 0 where an item does not count."""
     counted: NDArray[np.bool_]
     """bool [items]."""
+    possible: NDArray[np.bool_] | None = None
+    """bool [items]: those that would count if each judge that failed had given a label; None: all."""
     from_sums: Callable[[NDArray[np.float64]], Disagreement]
     """Column sums of each draw, [draws, columns] -> observed and expected disagreement."""
     share: bool = False
@@ -142,12 +157,13 @@ def raw_agreement(labels: Labels) -> Coefficient:
     """Share of pairs of judges that give an item the same label, mean over items, in [0, 1].
 
     Formula: mean_i( sum_j n_ij (n_ij - 1) / (m_i (m_i - 1)) ); n_ij = judges that chose label j, m_i = judges with a
-        label; items with m_i < 2 are unscored.
+        label; items with m_i < 2 do not count.
     Source: P_i of Fleiss (1971), Psychological Bulletin 76(5), 378-382.
     """
     counts = _counts(labels)
     judged = counts.sum(axis=1)
     counted = judged >= 2
+    possible = judged + labels.missing.sum(axis=1) >= 2
     pairs = np.where(counted, judged * (judged - 1), 1.0)
     unlike = np.where(counted, 1 - (counts * (counts - 1)).sum(axis=1) / pairs, 0.0)
     columns = np.stack([unlike, counted], axis=1)
@@ -155,17 +171,18 @@ def raw_agreement(labels: Labels) -> Coefficient:
     def from_sums(sums: NDArray[np.float64]) -> Disagreement:
         return Disagreement(_ratio(sums[:, 0], sums[:, 1]), np.ones(len(sums)))
 
-    return Coefficient(columns=columns, counted=counted, from_sums=from_sums, share=True)
+    return Coefficient(columns=columns, counted=counted, possible=possible, from_sums=from_sums, share=True)
 
 
 def fleiss_kappa(labels: Labels) -> Coefficient:
-    """Agreement of a fixed number of judges beyond what pooled chance gives; items that a judge left out are unscored.
+    """Agreement of a fixed number of judges beyond what pooled chance gives; items that a judge left out do not count.
 
     Formula: (P - P_e) / (1 - P_e); P = raw agreement, P_e = sum_j p_j^2, p_j = share of label j among all labels.
     Source: Fleiss (1971), Psychological Bulletin 76(5), 378-382.
     """
     n_judges = len(labels.judges)
     counted = (labels.codes != MISSING).all(axis=1)
+    possible = ((labels.codes != MISSING) | labels.missing).all(axis=1)
     counts = np.where(counted[:, None], _counts(labels), 0.0)
     unlike = np.where(counted, 1 - (counts * (counts - 1)).sum(axis=1) / (n_judges * (n_judges - 1)), 0.0)
     columns = np.concatenate([unlike[:, None], counts], axis=1)
@@ -175,7 +192,7 @@ def fleiss_kappa(labels: Labels) -> Coefficient:
         shares = _ratio(sums[:, 1:], total[:, None])
         return Disagreement(_ratio(sums[:, 0] * n_judges, total), 1 - (shares**2).sum(axis=1))
 
-    return Coefficient(columns=columns, counted=counted, from_sums=from_sums)
+    return Coefficient(columns=columns, counted=counted, possible=possible, from_sums=from_sums)
 
 
 def cohens_kappa(labels: Labels, first: str, second: str, weights: Weights = "plain") -> Coefficient:
@@ -190,6 +207,8 @@ def cohens_kappa(labels: Labels, first: str, second: str, weights: Weights = "pl
     one, other = labels.column(first), labels.column(second)
     size = max(len(labels.categories), 1)
     counted = (one != MISSING) & (other != MISSING)
+    places = [labels.judges.index(judge) for judge in (first, second)]
+    possible = ((labels.codes != MISSING) | labels.missing)[:, places].all(axis=1)
     columns = np.zeros((len(one), size * size))
     columns[np.flatnonzero(counted), one[counted] * size + other[counted]] = 1
     apart = np.abs(np.arange(size)[:, None] - np.arange(size)[None, :]) / max(size - 1, 1)
@@ -200,7 +219,7 @@ def cohens_kappa(labels: Labels, first: str, second: str, weights: Weights = "pl
         expected = np.einsum("dj,dk,jk->d", shares.sum(axis=2), shares.sum(axis=1), weight)
         return Disagreement(np.einsum("djk,jk->d", shares, weight), expected)
 
-    return Coefficient(columns=columns, counted=counted, from_sums=from_sums)
+    return Coefficient(columns=columns, counted=counted, possible=possible, from_sums=from_sums)
 
 
 def krippendorffs_alpha(labels: Labels, level: Level = "nominal") -> Coefficient:
@@ -208,12 +227,13 @@ def krippendorffs_alpha(labels: Labels, level: Level = "nominal") -> Coefficient
 
     Formula: 1 - (n - 1) sum_jk o_jk d_jk / sum_jk n_j n_k d_jk; o_jk = sum over items of their pairs (j, k) of two
         judges / (m_i - 1), n_j = sum_k o_jk, n = sum_j n_j; d_jk = [j != k], or, ordinal,
-        (sum_{g=j..k} n_g - (n_j + n_k)/2)^2. An item with less than two labels is unscored.
+        (sum_{g=j..k} n_g - (n_j + n_k)/2)^2. An item with less than two labels does not count.
     Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability.
     """
     counts = _counts(labels)
     judged = counts.sum(axis=1)
     counted = judged >= 2
+    possible = judged + labels.missing.sum(axis=1) >= 2
     counts = np.where(counted[:, None], counts, 0.0)
     pairs = counts[:, :, None] * counts[:, None, :]
     size = counts.shape[1]
@@ -230,7 +250,7 @@ def krippendorffs_alpha(labels: Labels, level: Level = "nominal") -> Coefficient
             _ratio(np.einsum("djk,djk->d", together, apart), total), _ratio(by_chance, total * (total - 1))
         )
 
-    return Coefficient(columns=columns, counted=counted, from_sums=from_sums)
+    return Coefficient(columns=columns, counted=counted, possible=possible, from_sums=from_sums)
 
 
 def _distances(each: NDArray[np.float64], level: Level) -> NDArray[np.float64]:
@@ -336,7 +356,7 @@ def _estimate(one: Coefficient, value: float, drawn: NDArray[np.float64], n_clus
     return Estimate(
         value=value,
         n=n,
-        unscored=len(one.counted) - n,
+        unscored=(len(one.counted) if one.possible is None else int(one.possible.sum())) - n,
         ci95=ends,
         method=method,
         points=None if one.share else 1.0,

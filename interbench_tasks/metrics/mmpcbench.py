@@ -22,9 +22,10 @@ The paper's (MMPCBench, arXiv 2608.29286), over items that one thing is wrong wi
 Ours: `far_v` = any false alarm / valid items. `precision`, `recall` (the same number as `eda`) and `f1` of detection,
 where there are flawed and valid items: TP = flawed and detected, FA = valid with a false alarm, FN = flawed and not
 detected; dual errors are not among them. `<metric>.<style>`: of the items that were asked in a further style;
-`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the same items. `<metric>@<variant>`: of a
-variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>` (`eda`, `eda_r`, `pcq`):
-that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant - another, over the same items.
+`shift_eda.<style>`, `shift_pcq.<style>`: that style - the task's own, over the items that both have scored.
+`<metric>@<variant>`: of a variant of a sweep, e.g. `eda@effort=low`, with `eda_r` to `dqd`; `shift_<metric>@<variant>`
+(`eda`, `eda_r`, `pcq`): that variant - the task's own settings, and `shift_<metric>@<one>-<other>`: one variant -
+another, over the items that both have scored.
 `solved_after_clarification`: right answers / items whose model asked back and was told (`n_never_told`: those that only
 other judges, asked later, take for asking back).
 
@@ -35,7 +36,8 @@ the quorum); `n_partial`: judged without all judges; `n_no_trace` replies to fla
 kind: it is in `n_failed` only.
 
 Intervals: `sums`; `pcq`, `f1` and `shift_pcq` are drawn from the bootstrap by cluster (items of one `cluster`, and
-repeats of one item, are drawn together), or where all draws are equal, a Wilson interval.
+repeats of one item, are drawn together), or where all draws are equal, a Wilson interval (of a shift: on
+[-1, 1], and a cluster counts once).
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from interbench_tasks.metrics.mmpcbench_cases import cases_of, panels_of
 from interbench_tasks.metrics.mmpcbench_names import (
     COUNTS,
     HEADLINE,
+    MAIN,
     CritiqueOptions,
     branch_of,
     kind_of_metric,
@@ -117,8 +120,21 @@ class CritiqueMetrics:
         rows = sorted(summaries, key=lambda row: (row["doc_id"], row["repeat"]))
         if not rows:
             return {}
-        clusters = [_cluster(row) for row in rows]
         panels = [self._panels(row) for row in rows]
+        found = self._rates(rows, panels)
+        types = _types_of(rows)
+        for of_type in types if len(types) > 1 else ():
+            # From its own rows alone, so that it is the same number, with the same interval, in a table of that type.
+            places = [place for place, row in enumerate(rows) if _is_of(row, of_type)]
+            own = self._rates([rows[place] for place in places], [panels[place] for place in places])
+            found |= {f"{name}.{of_type}": own[name] for name in MAIN if name in own}
+        in_order = {name: found[name] for name in self._names if name in found}
+        counts = [self._counts(row, own.get("")) for row, own in zip(rows, panels, strict=True)]
+        return in_order | {name: _count([own[name] for own in counts]) for name in COUNTS}
+
+    def _rates(self, rows: Sequence[Mapping[str, Any]], panels: Sequence[Mapping[str, Panel]]) -> dict[str, Estimate]:
+        """All metrics but the counts, and those of single types."""
+        clusters = [_cluster(row) for row in rows]
         columns = self._columns(rows, panels)
         sums = {name: column.sums(len(rows)) for name, column in columns.items()}
         found = estimates_from_sums(sums, clusters)
@@ -127,9 +143,7 @@ class CritiqueMetrics:
         found |= pcq_estimates(items, clusters, self._combine)
         if {"far_v", "eda"} <= found.keys():
             found |= f1_estimate(sums, columns, clusters)
-        in_order = {name: found[name] for name in self._names if name in found}
-        counts = [self._counts(row, own.get("")) for row, own in zip(rows, panels, strict=True)]
-        return in_order | {name: _count([own[name] for own in counts]) for name in COUNTS}
+        return found
 
     def headline(self, names: Sequence[str]) -> list[str]:
         """The names for the harness's table; all the others are in `metrics.json`."""
@@ -154,7 +168,7 @@ class CritiqueMetrics:
         return cases_of(summary, panels, declared=self._declared, quorum=self._quorum)
 
     def _columns(self, rows: Sequence[Mapping[str, Any]], panels: Sequence[Mapping[str, Panel]]) -> dict[str, Column]:
-        """Each metric's cases, without those that say nothing new for these rows."""
+        """Each metric's cases, without those of single types, and those that say nothing new for these rows."""
         cases: dict[str, tuple[list[int], list[Case]]] = {}
         for place, row in enumerate(rows):
             for name, case in self._cases(row, panels[place]):
@@ -163,25 +177,16 @@ class CritiqueMetrics:
                 found.append(case)
         kinds = {row["kind"] for row in rows}
         mixed = {"flawed", "valid"} <= kinds
-        several = len(_types_of(rows)) > 1
         left_out = {"precision", "recall"} if not mixed else set()
         return {
             name: _column(name, places, found)
             for name, (places, found) in cases.items()
-            if name not in left_out and (several or not _is_of_a_type(name))
+            if name not in left_out and not _is_of_a_type(name)
         }
 
     def _items(self, rows: Sequence[Mapping[str, Any]], panels: Sequence[Mapping[str, Panel]]) -> dict[str, Items]:
-        """Suffix ('' or `.EE`, `.formal`) -> the panels of its items, for PCQ; a style with those of its base."""
+        """Suffix ('' or `.formal`) -> the panels of its items, for PCQ; a style with those of its base."""
         found = {"": Items.of({place: own[""] for place, own in enumerate(panels) if own})}
-        types = _types_of(rows)
-        for of_type in types if len(types) > 1 else ():
-            chosen = {
-                place: panels[place][""]
-                for place, row in enumerate(rows)
-                if panels[place] and type_of(row["category"]) == of_type
-            }
-            found[f".{of_type}"] = Items.of(chosen)
         pairs = [(branch, "", suffix_of(branch)) for branch in self._branches]
         pairs += [(one, other, f"@{one}-{other}") for one, other in pairs_of(self._variants)]
         for one, other, suffix in pairs:
@@ -216,6 +221,10 @@ class CritiqueMetrics:
 
 def _types_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({type_of(row["category"]) for row in rows if row["kind"] == "flawed"})
+
+
+def _is_of(row: Mapping[str, Any], of_type: str) -> bool:
+    return bool(row["kind"] == "flawed") and type_of(row["category"]) == of_type
 
 
 def _is_of_a_type(name: str) -> bool:

@@ -48,19 +48,25 @@ def pcq_estimates(
     Args: items = suffix -> items; clusters[i] = cluster of row i.
     """
     groups = {suffix: one.panels for suffix, one in items.items()}
-    groups |= {f"{suffix} base": one.base for suffix, one in items.items() if one.base}
+    for suffix, one in items.items():
+        both = [row for row, panel in one.base.items() if None not in (panel.detected, one.panels[row].detected)]
+        groups[f"{suffix} first"] = {row: one.panels[row] for row in both}
+        groups[f"{suffix} base"] = {row: one.base[row] for row in both}
     groups = {name: panels for name, panels in groups.items() if _means_of(panels) is not None}
     if not groups:
         return {}
     drawn = _drawn(groups, clusters, seed)
+    draws = {name: pcq_of_draws(*means, combine) for name, means in drawn.items()}
     found: dict[str, Estimate] = {}
-    for suffix in [suffix for suffix in items if suffix in groups]:
-        if not items[suffix].shift_only:
-            found[f"pcq{suffix}"] = _estimate(groups[suffix], pcq_of_draws(*drawn[suffix], combine), combine)
-        base = f"{suffix} base"
+    for suffix, one in items.items():
+        if suffix in groups and not one.shift_only:
+            found[f"pcq{suffix}"] = _estimate(one.panels, draws[suffix], combine)
+        first, base = f"{suffix} first", f"{suffix} base"
         if base in groups:
-            draws = pcq_of_draws(*drawn[suffix], combine) - pcq_of_draws(*drawn[base], combine)
-            found[f"shift_pcq{suffix}"] = _shift(groups[suffix], groups[base], draws, combine)
+            n_clusters = len({clusters[row] for row in groups[base]})
+            found[f"shift_pcq{suffix}"] = _shift(
+                one, (groups[first], groups[base]), draws[first] - draws[base], n_clusters, combine
+            )
     return found
 
 
@@ -130,27 +136,53 @@ def _bounds(panels: Mapping[int, Panel], combine: Combine) -> Interval | None:
 
 
 def _shift(
-    panels: Mapping[int, Panel], base: Mapping[int, Panel], draws: NDArray[np.float64], combine: Combine
+    items: Items,
+    scored: tuple[Mapping[int, Panel], Mapping[int, Panel]],
+    draws: NDArray[np.float64],
+    n_clusters: int,
+    combine: Combine,
 ) -> Estimate:
-    one, other = _means_of(panels), _means_of(base)
-    assert one is not None
+    """PCQ of items - PCQ of the same ones in the other style or variant.
+
+    Args: scored = those of which both know whether something was detected, which are all that value and interval are
+        of; the bounds are of all items.
+    """
+    one, other = _means_of(scored[0]), _means_of(scored[1])
+    assert one is not None  # pcq_estimates has looked
     assert other is not None
-    value = pcq(*one, combine) - pcq(*other, combine)
-    pairs = [(item_pcq(panels[row])[0], item_pcq(base[row])[0]) for row in panels]
-    first, second = _bounds(panels, combine), _bounds(base, combine)
-    bounds = None
-    if first is not None or second is not None:
-        first = first or Interval(pcq(*one, combine), pcq(*one, combine))
-        second = second or Interval(pcq(*other, combine), pcq(*other, combine))
-        bounds = Interval(first.low - second.high, first.high - second.low)
+    value, n = pcq(*one, combine) - pcq(*other, combine), len(scored[0])
+    interval, method = _middle(draws), "cluster_bootstrap"
+    if interval is None:
+        # Of equal clusters each counts once, as in any other difference.
+        ends = wilson(min(max((value + 1) / 2, 0.0), 1.0) * n_clusters, n_clusters)
+        interval = Interval(2 * ends.low - 1, 2 * ends.high - 1)
+        method = "wilson" if n_clusters == n else "wilson_by_cluster"
+    pairs = [(item_pcq(panel)[0], item_pcq(items.base[row])[0]) for row, panel in items.panels.items()]
     return Estimate(
         value=value,
-        n=len(pairs),
+        n=n,
         unscored=sum(None in pair for pair in pairs),
-        ci95=_middle(draws),
-        bounds=with_value(bounds, value),
-        method="cluster_bootstrap",
+        ci95=interval,
+        bounds=with_value(_shift_bounds(items, combine), value),
+        method=method,
     )
+
+
+def _shift_bounds(items: Items, combine: Combine) -> Interval | None:
+    """The difference with every missing judge at its worst, and at its best; None where no judge is missing."""
+    first, second = (_bounds(panels, combine) for panels in (items.panels, items.base))
+    if first is None and second is None:
+        return None
+    first, second = first or _exactly(items.panels, combine), second or _exactly(items.base, combine)
+    return Interval(first.low - second.high, first.high - second.low)
+
+
+def _exactly(panels: Mapping[int, Panel], combine: Combine) -> Interval:
+    """PCQ of items of which no judge is missing, as bounds."""
+    means = _means_of(panels)
+    assert means is not None  # no judge is missing
+    value = pcq(*means, combine)
+    return Interval(value, value)
 
 
 def f1_estimate(

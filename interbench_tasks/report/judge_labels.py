@@ -25,6 +25,8 @@ class JudgedField:
     """By reply: what each judge called it, None where it gave no label."""
     clusters: list[str] = field(default_factory=list)
     """By reply: what replies share that are not independent."""
+    inapplicable: list[list[bool]] = field(default_factory=list)
+    """By reply: whether each judge gave no label because there is none to give; else a missing one is a failure."""
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -44,6 +46,7 @@ def joined(fields: Sequence[JudgedField]) -> JudgedField:
         judges=first.judges,
         rows=[row for one in fields for row in one.rows],
         clusters=[cluster for one in fields for cluster in one.clusters],
+        inapplicable=[row for one in fields for row in one.inapplicable],
     )
 
 
@@ -64,8 +67,12 @@ def fields_of_critiques(run: ReportRun) -> list[JudgedField]:
         if not given:
             continue
         for place, (own, what) in enumerate(zip(found, FIELDS, strict=True)):
-            cells = (given.get(judge) for judge in judges)
-            own.rows.append([_told(vote, place, needs_detection=what.needs_detection) for vote in cells])
+            cells = [given.get(judge) for judge in judges]
+            row = [_told(vote, place, needs_detection=what.needs_detection) for vote in cells]
+            own.rows.append(row)
+            own.inapplicable.append(
+                [label is None and vote is not None for label, vote in zip(row, cells, strict=True)]
+            )
             own.clusters.append(_cluster(summary.get("cluster"), str(summary["id"])))
     return found
 
@@ -83,6 +90,7 @@ def fields_of_conversations(run: ReportRun) -> list[JudgedField]:
     """
     scores: list[tuple[Mapping[str, Label], str]] = []
     labels: list[tuple[Mapping[str, Label], str]] = []
+    spoke: list[set[str]] = []
     judges: dict[str, None] = {}
     for record in trimmed_records(run.folder, judges=True):
         for turn in record.turns:
@@ -91,7 +99,8 @@ def fields_of_conversations(run: ReportRun) -> list[JudgedField]:
                 cluster = _cluster(record.cluster, record.episode_id)
                 scores.append((_scores(turn), cluster))
                 labels.append((_labels(turn), cluster))
-    found = [_field("score", scores, tuple(judges)), _field("label", labels, tuple(judges))]
+                spoke.append({verdict.judge for verdict in turn.verdicts if verdict.status == "scored"})
+    found = [_field(name, of, spoke, tuple(judges)) for name, of in (("score", scores), ("label", labels))]
     return [one for one in found if one.categories and len(judges) > 1]
 
 
@@ -103,16 +112,22 @@ def _labels(turn: Turn) -> dict[str, Label]:
     return {v.judge: v.label for v in turn.verdicts if v.status == "scored" and v.label}
 
 
-def _field(name: str, given: Sequence[tuple[Mapping[str, Label], str]], judges: tuple[str, ...]) -> JudgedField:
+def _field(
+    name: str,
+    given: Sequence[tuple[Mapping[str, Label], str]],
+    spoke: Sequence[set[str]],
+    judges: tuple[str, ...],
+) -> JudgedField:
     categories = tuple(sorted({label for own, _ in given for label in own.values()}))
-    told = [(own, cluster) for own, cluster in given if name == "score" or own]
+    told = [(own, cluster, by) for (own, cluster), by in zip(given, spoke, strict=True) if name == "score" or own]
     return JudgedField(
         name=name,
         ordinal=name == "score",
         categories=categories,
         judges=judges,
-        rows=[[own.get(judge) for judge in judges] for own, _ in told],
-        clusters=[cluster for _, cluster in told],
+        rows=[[own.get(judge) for judge in judges] for own, _, _ in told],
+        clusters=[cluster for _, cluster, _ in told],
+        inapplicable=[[judge in by and judge not in own for judge in judges] for own, _, by in told],
     )
 
 

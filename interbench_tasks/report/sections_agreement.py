@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-import numpy as np
-
 from interbench_tasks.errors import RunFolderError
 from interbench_tasks.metrics.agreement import (
     Labels,
@@ -120,7 +118,13 @@ def _of_all_judges(own: JudgedField) -> dict[str, Estimate]:
 
 
 def _labels(own: JudgedField) -> Labels:
-    return labels_from(own.rows, judges=own.judges, categories=own.categories, clusters=own.clusters)
+    return labels_from(
+        own.rows,
+        judges=own.judges,
+        categories=own.categories,
+        clusters=own.clusters,
+        inapplicable=own.inapplicable,
+    )
 
 
 def _of_a_panel(task: TaskRuns, number: int, runs: Sequence[Sequence[JudgedField]], of: str) -> Iterator[Chart]:
@@ -148,6 +152,7 @@ def _in_order(own: JudgedField, judges: tuple[str, ...]) -> JudgedField:
         judges=judges,
         rows=[[row[place] for place in places] for row in own.rows],
         clusters=own.clusters,
+        inapplicable=[[row[place] for place in places] for row in own.inapplicable],
     )
 
 
@@ -172,14 +177,16 @@ def _pairs(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart
 def _strictness(task: TaskRuns, id: str, own: JudgedField, of: str) -> Iterator[Chart]:
     if own.span is None:
         return
-    complete = np.array([None not in row for row in own.rows])
-    if not complete.any():
+    # A reply that a judge has nothing to score in is not one that strictness is about; a judge that failed is unscored.
+    about = [place for place, silent in enumerate(own.inapplicable) if not any(silent)]
+    rows = [own.rows[place] for place in about]
+    if all(None in row for row in rows):
         return
     scores = {
-        judge: [float(row[place]) if whole else None for row, whole in zip(own.rows, complete, strict=True)]  # type: ignore[arg-type]  # whole: none is None
+        judge: [None if None in row else float(row[place]) for row in rows]  # type: ignore[arg-type]  # none is None
         for place, judge in enumerate(own.judges)
     }
-    found = judge_strictness(scores, span=own.span, clusters=own.clusters)
+    found = judge_strictness(scores, span=own.span, clusters=[own.clusters[place] for place in about])
     numbers = numbers_from("strictness", ["judge"], (((judge,), e) for judge, e in found.items()), signed=True)
     title = f"How strict each judge is, {NAMES[own.name]}{of}"
     yield from task.chart(f"strict-{id}", title, numbers, dots, rows="judge")

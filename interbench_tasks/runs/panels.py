@@ -26,7 +26,6 @@ from interbench_tasks.metrics.critique_panel import (
     SCORE,
     STRATEGY,
     CritiquePanel,
-    VoteField,
 )
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.judge_habits import judge_strictness, strategy_bias
@@ -88,14 +87,17 @@ def panel_report(runs: Sequence[ScoredRun]) -> PanelReport:
     return PanelReport(
         judges=judges,
         n_common=len(common),
-        agreement={one.name: _agreement(votes, place, one, judges, clusters) for place, one in enumerate(FIELDS)},
-        by_run=dict(_kappas(votes, names, judges, clusters)),
+        agreement={
+            one.name: agreement_of(_labels(votes, place, judges, clusters, silent), ordinal=one.ordinal)
+            for place, one in enumerate(FIELDS)
+        },
+        by_run=dict(_kappas(votes, names, judges, clusters, silent)),
         strictness={
-            one.name: _strictness(votes, place, judges, clusters)
+            one.name: _strictness(votes, place, judges, clusters, silent)
             for place, one in enumerate(FIELDS)
             if one.ordinal or one.name == "detected"
         },
-        bias=dict(_biases(votes, judges, clusters)),
+        bias=dict(_biases(votes, judges, clusters, silent)),
         without={name: _without(ranked, judges, names, runs, name, panel) for name in panel.metrics},
         notes=tuple(_notes(votes, rows, common)),
     )
@@ -145,12 +147,23 @@ def _cluster(summary: Mapping[str, Any], item: str) -> str:
     return f"id {item}" if summary.get("cluster") is None else f"cluster {summary['cluster']}"
 
 
-def _labels(votes: NDArray[np.float64], place: int, judges: Sequence[str], clusters: Sequence[str]) -> Labels:
-    """One field of all replies, [judges, runs, items, fields] -> items by judges; an item's replies share a cluster."""
+def _labels(
+    votes: NDArray[np.float64],
+    place: int,
+    judges: Sequence[str],
+    clusters: Sequence[str],
+    silent: NDArray[np.bool_],
+) -> Labels:
+    """One field of all replies, [judges, runs, items, fields] -> items by judges; an item's replies share a cluster.
+
+    Args: silent = replies on which nobody was asked, bool [runs, items]; no label applies to them.
+    """
     one = FIELDS[place]
     values = votes[..., place]
+    inapplicable = np.broadcast_to(silent, values.shape)
     if one.needs_detection:
         values = np.where(votes[..., DETECTED] == 1, values, np.nan)
+        inapplicable = inapplicable | (votes[..., DETECTED] == 0)
     codes = np.full(values.shape, MISSING, dtype=np.int64)
     for code, label in enumerate(one.labels):
         codes[values == label] = code
@@ -159,43 +172,57 @@ def _labels(votes: NDArray[np.float64], place: int, judges: Sequence[str], clust
         categories=tuple(one.labels),
         judges=tuple(judges),
         clusters=tuple(clusters) * votes.shape[1],
+        inapplicable=inapplicable.reshape(len(judges), -1).T,
     )
 
 
-def _agreement(
-    votes: NDArray[np.float64], place: int, one: VoteField, judges: Sequence[str], clusters: Sequence[str]
-) -> dict[str, Estimate]:
-    return agreement_of(_labels(votes, place, judges, clusters), ordinal=one.ordinal)
-
-
 def _kappas(
-    votes: NDArray[np.float64], names: Sequence[str], judges: Sequence[str], clusters: Sequence[str]
+    votes: NDArray[np.float64],
+    names: Sequence[str],
+    judges: Sequence[str],
+    clusters: Sequence[str],
+    silent: NDArray[np.bool_],
 ) -> list[tuple[str, Estimate]]:
     found = []
     for run, name in enumerate(names):
-        labels = _labels(votes[:, [run]], DETECTED, judges, clusters)
+        labels = _labels(votes[:, [run]], DETECTED, judges, clusters, silent[[run]])
         kappa = estimates_from_coefficients({"kappa": fleiss_kappa(labels)}, clusters)
         found += [(name, one) for one in kappa.values()]
     return found
 
 
 def _strictness(
-    votes: NDArray[np.float64], place: int, judges: Sequence[str], clusters: Sequence[str]
+    votes: NDArray[np.float64],
+    place: int,
+    judges: Sequence[str],
+    clusters: Sequence[str],
+    silent: NDArray[np.bool_],
 ) -> dict[str, Estimate]:
-    """Of detection over all replies, of scores over those that all judges detected something in."""
+    """Of detection over all replies, of scores over those that all judges detected something in.
+
+    A reply that a judge detected nothing in is not among them; one that a judge failed on may be, and is unscored.
+    """
+    about = ~silent
     if FIELDS[place].needs_detection:
-        votes = np.where((votes[..., DETECTED] == 1).all(axis=0)[None, ..., None], votes, np.nan)
-    scores = {judge: votes[number, ..., place].ravel() for number, judge in enumerate(judges)}
+        about &= (votes[..., DETECTED] != 0).all(axis=0)
+    scores = {judge: votes[number, ..., place][about] for number, judge in enumerate(judges)}
     span = (float(FIELDS[place].labels[0]), float(FIELDS[place].labels[-1]))
-    return judge_strictness(scores, span=span, clusters=list(clusters) * votes.shape[1])
+    return judge_strictness(scores, span=span, clusters=_clusters_of(about, clusters))
 
 
-def _biases(votes: NDArray[np.float64], judges: Sequence[str], clusters: Sequence[str]) -> list[tuple[str, Estimate]]:
+def _clusters_of(chosen: NDArray[np.bool_], clusters: Sequence[str]) -> list[str]:
+    """The cluster of each chosen reply. Args: chosen = [runs, items]."""
+    return [clusters[item] for item in np.nonzero(chosen)[1]]
+
+
+def _biases(
+    votes: NDArray[np.float64], judges: Sequence[str], clusters: Sequence[str], silent: NDArray[np.bool_]
+) -> list[tuple[str, Estimate]]:
     found = []
     for number, judge in enumerate(judges):
-        codes, scores = (votes[number, ..., place].ravel() for place in (STRATEGY, SCORE))
+        codes, scores = (votes[number, ..., place][~silent] for place in (STRATEGY, SCORE))
         strategies = [None if np.isnan(code) else STRATEGIES[int(code)] for code in codes]
-        bias = strategy_bias(scores, strategies, clusters=list(clusters) * votes.shape[1])
+        bias = strategy_bias(scores, strategies, clusters=_clusters_of(~silent, clusters))
         found += [(judge, bias)] if bias is not None else []
     return found
 
