@@ -42,7 +42,7 @@ def report(
     """
     from interbench_tasks.report.writing import FORMATS, REPORT, report_text, write_report
 
-    chosen = format or SUFFIXES.get(out.suffix.lower() if out is not None else ".html", "html")
+    chosen = format or _format_by_name(out)
     if chosen not in FORMATS:
         raise InterbenchError(f"--format {chosen}{near_miss(chosen, FORMATS)}: allowed: {', '.join(FORMATS)}")
     offers = offers_from(build_plugin_manager())
@@ -55,6 +55,20 @@ def report(
     _tell(written.problems)
     size = f"{written.n_bytes / 1e6:.1f} MB, {written.n_episodes:,} episodes"
     typer.echo(f"wrote {written.path} ({size}, {written.wall_s:.1f} s)")
+
+
+def _format_by_name(out: Path | None) -> str:
+    """The format that a file's name asks for; html where it asks for none.
+
+    Raises: InterbenchError for an ending of something else: a page called report.pdf opens in nothing.
+    """
+    ending = out.suffix.lower() if out is not None else ""
+    if ending and ending not in SUFFIXES:
+        raise InterbenchError(
+            f"-o {out}: no format ends in {ending}{near_miss(ending, list(SUFFIXES))}: allowed: {', '.join(SUFFIXES)}; "
+            "or name the --format"
+        )
+    return SUFFIXES.get(ending, "html")
 
 
 def _tell(problems: tuple[str, ...]) -> None:

@@ -57,6 +57,15 @@ def test_the_files_name_says_the_format(folder, tmp_path, name, begins):
     assert (begins == "<!doc") == text.startswith("<!doctype")
 
 
+def test_an_ending_of_another_kind_of_file_is_refused_unless_the_format_is_named(folder, tmp_path):
+    allowed = r"no format ends in \.pdf: allowed: \.html, \.htm, \.md, \.csv, \.json, \.tex; or name the --format"
+    with pytest.raises(InterbenchError, match=allowed):
+        report(folder, "-o", tmp_path / "rep.pdf")
+    assert not (tmp_path / "rep.pdf").exists()
+    report(folder, "-o", tmp_path / "rep.txt", "--format", "md")
+    assert (tmp_path / "rep.txt").read_text().startswith("# Interbench report")
+
+
 def test_tables_go_to_the_terminal_where_no_file_is_named(folder):
     assert json.loads(report(folder, "--format", "json").stdout)["runs"][0]["name"] == "pupil"
     assert report(folder, "--format", "md").stdout.startswith("# Interbench report")
