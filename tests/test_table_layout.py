@@ -15,7 +15,7 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.metrics.intervals import Estimate, Interval
 from interbench_tasks.report.cells import cell_from, flat_from
 from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
-from interbench_tasks.report.formats import Grid, as_csv, as_latex, as_text, escaped
+from interbench_tasks.report.formats import Grid, as_csv, as_latex, as_markdown, as_text, escaped
 from interbench_tasks.report.layouts import (
     RunTable,
     controls_table,
@@ -100,8 +100,8 @@ def test_the_papers_table_as_latex():
 def test_the_papers_table_as_csv_has_one_row_a_receiver_and_shares_not_percent():
     text = as_csv(list(flat_rows(interfeedback_table([several(), single()]))))
     first, second = csv.DictReader(io.StringIO(text))
-    assert list(first)[:9] == [
-        "task", "task_version", "run_id", "receiver", "accuracy", "accuracy.ci95_low", "accuracy.ci95_high",
+    assert list(first)[:10] == [
+        "task", "task_version", "run_id", "receiver", "finished", "accuracy", "accuracy.ci95_low", "accuracy.ci95_high",
         "accuracy.n", "accuracy.unscored",
     ]  # fmt: skip
     assert (first["receiver"], first["accuracy"], first["n_negative"]) == ("m_1", "0.256", "2933")
@@ -166,6 +166,32 @@ def test_runs_without_arms_have_no_place_in_the_papers_table_but_in_the_list():
         shown_from([run], "interfeedback", intervals=True)
     [row] = shown_from([run], "list", intervals=True).flat
     assert (row["receiver"], row["metric"], row["value"], row["n"]) == ("a", "recall", 1.0, 1)
+
+
+def stopped(**changes):
+    """A run of two of its three episodes."""
+    return run_of("a", [episode(number, accuracy=1, recall=1) for number in range(2)], **{"data__n_episodes": 3} | changes)
+
+
+@pytest.mark.parametrize("layout", ["interfeedback", "human", "mmrc", "mmpcbench", "list"])
+def test_a_run_that_was_stopped_is_marked_where_it_stands(layout):
+    options = {"mmrc": {"memories": ["none"]}, "mmpcbench": {}}.get(layout, {"arms": ["detail"]})
+    whose = {"protocol": {"mmpcbench": "critique"}.get(layout, "x"), "protocol_options": options}
+    runs = [stopped(**whose), run_of("b", [episode(0, accuracy=1)], **whose)]
+    shown = shown_from(runs, layout, intervals=False)
+    for text in (as_text, as_markdown, as_latex):
+        assert "a (unfinished, 2 of 3)" in "\n".join(map(text, shown.grids))
+        assert "b (unfinished" not in "\n".join(map(text, shown.grids))
+    assert {row.get("receiver", row.get("model")): row["finished"] for row in shown.flat} == {"a": False, "b": True}
+    assert {row["finished"] for row in shown.nested} == {False, True}
+
+
+def test_a_run_stopped_in_its_second_pass_says_so():
+    assert stopped().unfinished == "(unfinished, 2 of 3)"
+    assert stopped(data__n_episodes=2, second_pass={"n_episodes": 1}).unfinished == "(unfinished, second pass 0 of 1)"
+    assert stopped(data__n_episodes=2, second_pass={"n_episodes": None}).unfinished == "(unfinished, second pass 0 of ?)"
+    assert stopped(data__n_episodes=None).unfinished == "(unfinished, 2 of ?)"
+    assert stopped(data__n_episodes=2).unfinished == ""
 
 
 # --- controls -----------------------------------------------------------------------------------------------------
