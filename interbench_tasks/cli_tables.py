@@ -27,30 +27,36 @@ LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 def table(
     runs: Runs,
     layout: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="interfeedback: receivers x providers; human: by category and round; controls: arms and placebos; "
-            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric."
+            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric. "
+            "Default: interfeedback; where no run has a place in it, that of each run's protocol.",
+            show_default=False,
         ),
-    ] = "interfeedback",
+    ] = None,
     format: FormatOption = "text",
     intervals: Annotated[bool, typer.Option(help="Show 95% intervals (in text and latex).")] = True,
     out: OutOption = None,
 ) -> None:
-    """Show runs as tables, one for each task: the paper's layout, the controls', or every metric."""
+    """Show runs as tables, one for each task: the paper's layout, the controls', or every metric.
+
+    Runs that have no place in the layout are left out, and named.
+    """
+    from interbench_tasks.report.fitting import fitting_runs
     from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
     from interbench_tasks.report.layouts import shown_from
     from interbench_tasks.runs.comparable import names_of, refuse_doubles, table_warnings
 
-    _allowed("--layout", layout, LAYOUTS)
+    if layout is not None:
+        _allowed("--layout", layout, LAYOUTS)
     _allowed("--format", format, FORMATS)
     found = _read(runs)
     refuse_doubles(found)
-    by_task: dict[str, list[ScoredRun]] = {}
-    for run in found:
-        by_task.setdefault(run.task, []).append(run)
-    blocks = [shown_from(own, layout, intervals=intervals) for own in by_task.values()]
-    warnings = [told for own in by_task.values() for told in table_warnings(dict(zip(names_of(own), own, strict=True)))]
+    tables, warnings = fitting_runs(found, layout)
+    blocks = [shown_from(own.runs, own.layout, intervals=intervals) for own in tables]
+    for own in tables:
+        warnings += table_warnings(dict(zip(names_of(own.runs), own.runs, strict=True)))
     grids = [grid for block in blocks for grid in block.grids]
     texts = {
         "text": lambda: "\n\n".join(map(as_text, grids)),
@@ -92,7 +98,7 @@ def compare(
     conversations each question weighs alike, in pairs, rankings and categories, as in the runs' own tables.
     """  # fmt: skip
     from interbench_tasks.report.compared import PARTS, parts_of
-    from interbench_tasks.runs.compare import comparisons_from
+    from interbench_tasks.runs.compare_tasks import comparisons_from
 
     _allowed("--format", format, FORMATS)
     for name in show or ():

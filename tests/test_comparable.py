@@ -8,7 +8,8 @@ import pytest
 
 from interbench_tasks.errors import InterbenchError, RunFolderError
 from interbench_tasks.runs.comparable import names_of, table_warnings, warnings_of
-from interbench_tasks.runs.compare import compared, comparisons_from
+from interbench_tasks.runs.compare import compared
+from interbench_tasks.runs.compare_tasks import comparisons_from
 from tests.scored_runs import episode, run_of
 
 
@@ -87,6 +88,31 @@ def test_targets_are_compared_as_far_as_both_tell_them(one, other, same):
 def test_an_episode_that_is_there_twice_is_refused():
     with pytest.raises(InterbenchError, match=r"/nowhere/b: 1 episodes are there twice \(q1\)"):
         compared([run("a"), run_of("b", [episode(1, accuracy=1), episode(1, accuracy=0)])])
+
+
+def test_one_run_of_each_task_is_called_that_and_not_other_metrics():
+    runs = [run("a"), run("b", task="talks", metrics="conversation")]
+    with pytest.raises(InterbenchError, match=r"one run of each task: t \(/nowhere/a\), talks \(/nowhere/b\)"):
+        comparisons_from(runs)
+
+
+def of_two_tasks():
+    """Two runs of `t`, which has accuracy, and two of `flawed`, which has pcq."""
+    flawed = [run_of(name, [episode(0, pcq=1), episode(1, pcq=0)], task="flawed", metrics="critique") for name in "cd"]
+    return [run("a"), run("b"), *flawed]
+
+
+def test_a_pattern_leaves_out_the_tasks_that_it_does_not_fit_and_says_so():
+    [comparison], left_out = comparisons_from(of_two_tasks(), ["pcq"])
+    assert (comparison.tasks, comparison.metrics) == (("flawed",), ("pcq",))
+    assert left_out == ("t: is left out, --metric pcq fits no metric of it (2 runs)",)
+    both, left_out = comparisons_from(of_two_tasks(), ["pc?", "accuracy"])
+    assert ([one.metrics for one in both], left_out) == ([("accuracy",), ("pcq",)], ())
+
+
+def test_a_pattern_that_fits_no_task_is_refused_with_the_metrics_of_all():
+    with pytest.raises(InterbenchError, match="--metric nothing: fits no metric of these runs; .* accuracy, pcq"):
+        comparisons_from(of_two_tasks(), ["pcq", "nothing"])
 
 
 def test_runs_that_are_alike_are_compared_without_a_word():

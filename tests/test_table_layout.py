@@ -15,6 +15,7 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.metrics.intervals import Estimate, Interval
 from interbench_tasks.report.cells import cell_from, flat_from
 from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
+from interbench_tasks.report.fitting import fitting_runs
 from interbench_tasks.report.formats import Grid, as_csv, as_latex, as_markdown, as_text, escaped
 from interbench_tasks.report.layouts import (
     RunTable,
@@ -168,9 +169,54 @@ def test_runs_without_arms_have_no_place_in_the_papers_table_but_in_the_list():
     assert (row["receiver"], row["metric"], row["value"], row["n"]) == ("a", "recall", 1.0, 1)
 
 
+def of_all_protocols():
+    """A loop, a conversation and a critique."""
+    kinds = (
+        ("loop", "feedback_loop", {"arms": ["detail"]}),
+        ("talk", "conversation", {"memories": ["none"]}),
+        ("flaw", "critique", {}),
+    )
+    return [
+        run_of(name, [episode(0, accuracy=1)], task=name, protocol=protocol, protocol_options=options)
+        for name, protocol, options in kinds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "there"), [("human", "loop"), ("controls", "loop"), ("mmrc", "talk"), ("mmpcbench", "flaw")]
+)
+def test_of_a_mixed_folder_a_layout_leaves_out_by_name_what_it_has_no_place_for(layout, there):
+    [fitting], told = fitting_runs(of_all_protocols(), layout)
+    assert (fitting.layout, [run.task for run in fitting.runs]) == (layout, [there])
+    others = {"loop": "interfeedback", "talk": "mmrc", "flaw": "mmpcbench"}
+    del others[there]
+    assert told == [
+        f"/nowhere/{name}: is left out, a run of {name} has no place in --layout {layout}; use --layout {own}"
+        for name, own in others.items()
+    ]
+    assert shown_from(fitting.runs, layout, intervals=True).flat
+
+
+def test_without_a_layout_runs_without_a_loop_have_that_of_their_protocol():
+    loop, talk, flaw = of_all_protocols()
+    found, told = fitting_runs([talk, flaw], None)
+    assert ([own.layout for own in found], told) == (["mmrc", "mmpcbench"], [])
+    [found], told = fitting_runs([loop, talk], None)
+    assert (found.layout, len(told)) == ("interfeedback", 1)
+    assert [own.layout for own in fitting_runs([loop, talk, flaw], "list")[0]] == ["list"] * 3
+
+
+def test_a_layout_that_no_run_fits_is_refused():
+    [fitting], told = fitting_runs(of_all_protocols()[1:2], "controls")
+    assert told == []
+    with pytest.raises(InterbenchError, match="no feedback arms.*--layout mmrc"):
+        shown_from(fitting.runs, fitting.layout, intervals=True)
+
+
 def stopped(**changes):
     """A run of two of its three episodes."""
-    return run_of("a", [episode(number, accuracy=1, recall=1) for number in range(2)], **{"data__n_episodes": 3} | changes)
+    two = [episode(number, accuracy=1, recall=1) for number in range(2)]
+    return run_of("a", two, **{"data__n_episodes": 3} | changes)
 
 
 @pytest.mark.parametrize("layout", ["interfeedback", "human", "mmrc", "mmpcbench", "list"])
@@ -189,7 +235,8 @@ def test_a_run_that_was_stopped_is_marked_where_it_stands(layout):
 def test_a_run_stopped_in_its_second_pass_says_so():
     assert stopped().unfinished == "(unfinished, 2 of 3)"
     assert stopped(data__n_episodes=2, second_pass={"n_episodes": 1}).unfinished == "(unfinished, second pass 0 of 1)"
-    assert stopped(data__n_episodes=2, second_pass={"n_episodes": None}).unfinished == "(unfinished, second pass 0 of ?)"
+    unknown = stopped(data__n_episodes=2, second_pass={"n_episodes": None})
+    assert unknown.unfinished == "(unfinished, second pass 0 of ?)"
     assert stopped(data__n_episodes=None).unfinished == "(unfinished, 2 of ?)"
     assert stopped(data__n_episodes=2).unfinished == ""
 
