@@ -35,6 +35,13 @@ def report(
             help="html, md, csv, json or latex. Default: what the file's name says, else html.", show_default=False
         ),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a RUN is called everywhere, instead of its receiver; once for each RUN, in their order.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a report of runs, side by side: numbers, charts, every transcript with filters and search, costs.
 
@@ -47,11 +54,11 @@ def report(
         raise InterbenchError(f"--format {chosen}{near_miss(chosen, FORMATS)}: allowed: {', '.join(FORMATS)}")
     offers = offers_from(build_plugin_manager())
     if out is None and chosen != "html":
-        text, content = report_text(runs, offers, cast("Format", chosen))
+        text, content = report_text(runs, offers, cast("Format", chosen), labels=label or ())
         _tell(content.problems)
         typer.echo(text)
         return
-    written = write_report(runs, out or Path(REPORT), offers, cast("Format", chosen))
+    written = write_report(runs, out or Path(REPORT), offers, cast("Format", chosen), labels=label or ())
     _tell(written.problems)
     size = f"{written.n_bytes / 1e6:.1f} MB, {written.n_episodes:,} episodes"
     typer.echo(f"wrote {written.path} ({size}, {written.wall_s:.1f} s)")

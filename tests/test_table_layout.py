@@ -464,6 +464,15 @@ def test_the_commands_only_read_and_tell_what_to_know(folders, tmp_path):
     assert state(folders) == before
 
 
+def test_labels_name_the_runs_of_tables_and_comparisons(folders):
+    labels = ("--label", "ours", "--label", "theirs")
+    for command, keys in (("table", ["receiver"]), ("compare", ["first", "second"])):
+        out = folders[0].parent.parent / f"labelled-{command}.csv"
+        interbench(command, *folders, *labels, "--format", "csv", "--out", out).check()
+        rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
+        assert {row[key] for row in rows for key in keys} == {"ours", "theirs"}
+
+
 def test_machines_get_nothing_but_the_table(folders, tmp_path):
     for command, form in (("compare", "json"), ("table", "json"), ("table", "csv")):
         out = tmp_path / f"{command}.{form}"

@@ -113,6 +113,8 @@ class ScoredRun:
     """Of all episodes, sorted by doc and repeat."""
     units: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]] = ()
     """Of each summary what `UnitMetrics.units` tells; empty where nobody asked for it, or the metrics have none."""
+    label: str = ""
+    """What a reader wants it to be called; empty: by its receiver."""
 
     @property
     def task(self) -> str:
