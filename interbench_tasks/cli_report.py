@@ -35,6 +35,13 @@ def report(
             help="html, md, csv, json or latex. Default: what the file's name says, else html.", show_default=False
         ),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What a RUN is called everywhere, instead of its receiver; once for each RUN, in their order.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write a report of runs, side by side: numbers, charts, every transcript with filters and search, costs.
 
@@ -42,19 +49,33 @@ def report(
     """
     from interbench_tasks.report.writing import FORMATS, REPORT, report_text, write_report
 
-    chosen = format or SUFFIXES.get(out.suffix.lower() if out is not None else ".html", "html")
+    chosen = format or _format_by_name(out)
     if chosen not in FORMATS:
         raise InterbenchError(f"--format {chosen}{near_miss(chosen, FORMATS)}: allowed: {', '.join(FORMATS)}")
     offers = offers_from(build_plugin_manager())
     if out is None and chosen != "html":
-        text, content = report_text(runs, offers, cast("Format", chosen))
+        text, content = report_text(runs, offers, cast("Format", chosen), labels=label or ())
         _tell(content.problems)
         typer.echo(text)
         return
-    written = write_report(runs, out or Path(REPORT), offers, cast("Format", chosen))
+    written = write_report(runs, out or Path(REPORT), offers, cast("Format", chosen), labels=label or ())
     _tell(written.problems)
     size = f"{written.n_bytes / 1e6:.1f} MB, {written.n_episodes:,} episodes"
     typer.echo(f"wrote {written.path} ({size}, {written.wall_s:.1f} s)")
+
+
+def _format_by_name(out: Path | None) -> str:
+    """The format that a file's name asks for; html where it asks for none.
+
+    Raises: InterbenchError for an ending of something else: a page called report.pdf opens in nothing.
+    """
+    ending = out.suffix.lower() if out is not None else ""
+    if ending and ending not in SUFFIXES:
+        raise InterbenchError(
+            f"-o {out}: no format ends in {ending}{near_miss(ending, list(SUFFIXES))}: allowed: {', '.join(SUFFIXES)}; "
+            "or name the --format"
+        )
+    return SUFFIXES.get(ending, "html")
 
 
 def _tell(problems: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:  # what a command needs is imported when it runs: `interbench 
 Runs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold some.", show_default=False)]
 FormatOption = Annotated[str, typer.Option("--format", help="text, md, csv, latex or json.")]
 OutOption = Annotated[Path | None, typer.Option(help="File to write to, instead of the terminal.")]
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What a RUN is called everywhere, instead of its receiver; once for each RUN, in their order.",
+        show_default=False,
+    ),
+]
 FORMATS = ("text", "md", "csv", "latex", "json")
 LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 
@@ -27,30 +35,37 @@ LAYOUTS = ("interfeedback", "human", "controls", "mmrc", "mmpcbench", "list")
 def table(
     runs: Runs,
     layout: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="interfeedback: receivers x providers; human: by category and round; controls: arms and placebos; "
-            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric."
+            "mmrc: abilities and memories; mmpcbench: detection, PCQ and strategies; list: every metric. "
+            "Default: interfeedback; where no run has a place in it, that of each run's protocol.",
+            show_default=False,
         ),
-    ] = "interfeedback",
+    ] = None,
     format: FormatOption = "text",
     intervals: Annotated[bool, typer.Option(help="Show 95% intervals (in text and latex).")] = True,
+    label: LabelOption = None,
     out: OutOption = None,
 ) -> None:
-    """Show runs as tables, one for each task: the paper's layout, the controls', or every metric."""
+    """Show runs as tables, one for each task: the paper's layout, the controls', or every metric.
+
+    Runs that have no place in the layout are left out, and named.
+    """
+    from interbench_tasks.report.fitting import fitting_runs
     from interbench_tasks.report.formats import as_csv, as_latex, as_markdown, as_text
     from interbench_tasks.report.layouts import shown_from
     from interbench_tasks.runs.comparable import names_of, refuse_doubles, table_warnings
 
-    _allowed("--layout", layout, LAYOUTS)
+    if layout is not None:
+        _allowed("--layout", layout, LAYOUTS)
     _allowed("--format", format, FORMATS)
-    found = _read(runs)
+    found = _read(runs, label or ())
     refuse_doubles(found)
-    by_task: dict[str, list[ScoredRun]] = {}
-    for run in found:
-        by_task.setdefault(run.task, []).append(run)
-    blocks = [shown_from(own, layout, intervals=intervals) for own in by_task.values()]
-    warnings = [told for own in by_task.values() for told in table_warnings(dict(zip(names_of(own), own, strict=True)))]
+    tables, warnings = fitting_runs(found, layout)
+    blocks = [shown_from(own.runs, own.layout, intervals=intervals) for own in tables]
+    for own in tables:
+        warnings += table_warnings(dict(zip(names_of(own.runs), own.runs, strict=True)))
     grids = [grid for block in blocks for grid in block.grids]
     texts = {
         "text": lambda: "\n\n".join(map(as_text, grids)),
@@ -84,6 +99,7 @@ def compare(
     pair_labels: Annotated[
         bool, typer.Option("--pair-labels", help="Pair a provider's label also where it is another model in each run.")
     ] = False,
+    label: LabelOption = None,
     out: OutOption = None,
 ) -> None:
     """Compare runs of a task on the same items: paired differences with 95% intervals, ranks, categories.
@@ -92,14 +108,14 @@ def compare(
     conversations each question weighs alike, in pairs, rankings and categories, as in the runs' own tables.
     """  # fmt: skip
     from interbench_tasks.report.compared import PARTS, parts_of
-    from interbench_tasks.runs.compare import comparisons_from
+    from interbench_tasks.runs.compare_tasks import comparisons_from
 
     _allowed("--format", format, FORMATS)
     for name in show or ():
         _allowed("--show", name, PARTS)
     if format == "csv" and len(show or ()) > 1:
         raise InterbenchError("--format csv has room for one table: name one --show")
-    found = _read(runs)
+    found = _read(runs, label or ())
     comparisons, left_out = comparisons_from(found, tuple(metric or ()), pair_labels=pair_labels)
     shown = tuple(show or (("pairs",) if format == "csv" else ()))
     compared = [parts_of(one, [run for run in found if run.task in one.tasks], shown) for one in comparisons]
@@ -131,14 +147,18 @@ def _compared_text(compared: Sequence[Sequence[Part]], left_out: Sequence[str], 
     return texts[format]()
 
 
-def _read(paths: Sequence[Path]) -> list[ScoredRun]:
+def _read(paths: Sequence[Path], labels: Sequence[str]) -> list[ScoredRun]:
     from interbench_tasks.runs.folder import empty_run_folders, run_folders
+    from interbench_tasks.runs.names import labels_by_folder, refuse_shared_labels
     from interbench_tasks.runs.reading import runs_from_folders
 
     for folder in [folder for path in paths for folder in empty_run_folders(path)]:
         typer.echo(redact(f"warning: {folder}: was stopped before its first episode ended; left out"), err=True)
     folders = [folder for path in paths for folder in run_folders(path)]
-    return runs_from_folders(folders, offers_from(build_plugin_manager()))
+    named = labels_by_folder(labels, paths, run_folders)
+    found = runs_from_folders(folders, offers_from(build_plugin_manager()))
+    refuse_shared_labels(named, {run.folder: run.task for run in found})
+    return [replace(run, label=named.get(run.folder, "")) for run in found]
 
 
 def _allowed(option: str, value: str, allowed: Sequence[str]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from interbench_tasks.errors import InterbenchError, RunFolderError
 from interbench_tasks.runs.comparable import names_of, table_warnings, warnings_of
-from interbench_tasks.runs.compare import compared, comparisons_from
+from interbench_tasks.runs.compare import compared
+from interbench_tasks.runs.compare_tasks import comparisons_from
+from interbench_tasks.runs.names import labels_by_folder, refuse_shared_labels
 from tests.scored_runs import episode, run_of
 
 
@@ -26,6 +29,38 @@ def test_a_run_is_called_by_its_receiver_then_by_its_id_then_by_its_folder(tmp_p
     assert names_of(twice) == ["a (run-a)", "a (run-x)", "b"]
     same_id = [run("a"), run("x", models__receiver__name="a", run_id="run-a")]
     assert names_of(same_id) == ["a (/nowhere/a)", "a (/nowhere/x)"]
+
+
+def test_runs_of_one_receiver_are_called_by_day_then_by_minute():
+    begun = [1796000000, 1796000000 - 86400, 1796000000 + 600, 1796000000 + 605]
+    runs = [run(str(at), models__receiver__name="m", run__started_at=at) for at in begun]
+    assert names_of(runs[:2]) == ["m (2026-11-30)", "m (2026-11-29)"]
+    assert names_of(runs[:3]) == ["m (2026-11-30 00:53)", "m (2026-11-29)", "m (2026-11-30 01:03)"]
+    assert names_of(runs)[2:] == [f"m (run-{at})" for at in begun[2:]]
+
+
+def test_a_label_is_the_name_of_a_run_in_comparisons():
+    runs = [replace(run("a"), label="ours"), replace(run("a"), label="theirs", folder=Path("/nowhere/b"))]
+    assert names_of(runs) == list(compared(runs).own) == ["ours", "theirs"]
+
+
+def test_labels_go_to_the_runs_of_each_argument_in_order():
+    folders = {Path("a"): [Path("a/1"), Path("a/2")], Path("b"): [Path("b")]}
+    named = labels_by_folder(["one", " two\n"], list(folders), folders.__getitem__)
+    assert named == {Path("a/1"): "one", Path("a/2"): "one", Path("b"): "two"}
+    assert labels_by_folder([], list(folders), folders.__getitem__) == {}
+    refuse_shared_labels(named, {Path("a/1"): "t", Path("a/2"): "u", Path("b"): "t", Path("c"): "t"})
+    with pytest.raises(InterbenchError, match=r"--label one: 2 runs of t have it \(a/1, a/2\); name each run folder"):
+        refuse_shared_labels(named, {Path("a/1"): "t", Path("a/2"): "t"})
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [(["x"], "1 labels for 2 RUN arguments"), (["x", "y", "z"], "3 labels for 2"), (["x", " "], "a label is empty")],
+)
+def test_labels_that_are_not_one_for_each_argument_are_refused(labels, sentence):
+    with pytest.raises(InterbenchError, match=sentence):
+        labels_by_folder(labels, [Path("a"), Path("b")], lambda path: [path])
 
 
 def test_no_run_is_lost_where_names_collide():
@@ -87,6 +122,31 @@ def test_targets_are_compared_as_far_as_both_tell_them(one, other, same):
 def test_an_episode_that_is_there_twice_is_refused():
     with pytest.raises(InterbenchError, match=r"/nowhere/b: 1 episodes are there twice \(q1\)"):
         compared([run("a"), run_of("b", [episode(1, accuracy=1), episode(1, accuracy=0)])])
+
+
+def test_one_run_of_each_task_is_called_that_and_not_other_metrics():
+    runs = [run("a"), run("b", task="talks", metrics="conversation")]
+    with pytest.raises(InterbenchError, match=r"one run of each task: t \(/nowhere/a\), talks \(/nowhere/b\)"):
+        comparisons_from(runs)
+
+
+def of_two_tasks():
+    """Two runs of `t`, which has accuracy, and two of `flawed`, which has pcq."""
+    flawed = [run_of(name, [episode(0, pcq=1), episode(1, pcq=0)], task="flawed", metrics="critique") for name in "cd"]
+    return [run("a"), run("b"), *flawed]
+
+
+def test_a_pattern_leaves_out_the_tasks_that_it_does_not_fit_and_says_so():
+    [comparison], left_out = comparisons_from(of_two_tasks(), ["pcq"])
+    assert (comparison.tasks, comparison.metrics) == (("flawed",), ("pcq",))
+    assert left_out == ("t: is left out, --metric pcq fits no metric of it (2 runs)",)
+    both, left_out = comparisons_from(of_two_tasks(), ["pc?", "accuracy"])
+    assert ([one.metrics for one in both], left_out) == ([("accuracy",), ("pcq",)], ())
+
+
+def test_a_pattern_that_fits_no_task_is_refused_with_the_metrics_of_all():
+    with pytest.raises(InterbenchError, match="--metric nothing: fits no metric of these runs; .* accuracy, pcq"):
+        comparisons_from(of_two_tasks(), ["pcq", "nothing"])
 
 
 def test_runs_that_are_alike_are_compared_without_a_word():

@@ -17,7 +17,8 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.hookspecs import Composed
 from interbench_tasks.report.comparison import as_json, grids_from
 from interbench_tasks.runs.comparable import labels_in
-from interbench_tasks.runs.compare import DEFAULT_METRICS, compared, comparisons_from
+from interbench_tasks.runs.compare import DEFAULT_METRICS, compared
+from interbench_tasks.runs.compare_tasks import comparisons_from
 from interbench_tasks.runs.folder import MANIFEST, read_json, write_json
 from interbench_tasks.runs.score import run_from_folder
 from tests.scored_runs import OwnValues, episode, run_of

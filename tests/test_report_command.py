@@ -57,6 +57,38 @@ def test_the_files_name_says_the_format(folder, tmp_path, name, begins):
     assert (begins == "<!doc") == text.startswith("<!doctype")
 
 
+def test_an_ending_of_another_kind_of_file_is_refused_unless_the_format_is_named(folder, tmp_path):
+    allowed = r"no format ends in \.pdf: allowed: \.html, \.htm, \.md, \.csv, \.json, \.tex; or name the --format"
+    with pytest.raises(InterbenchError, match=allowed):
+        report(folder, "-o", tmp_path / "rep.pdf")
+    assert not (tmp_path / "rep.pdf").exists()
+    report(folder, "-o", tmp_path / "rep.txt", "--format", "md")
+    assert (tmp_path / "rep.txt").read_text().startswith("# Interbench report")
+
+
+def test_labels_name_the_runs_of_a_report_and_the_page_then_shows_who_was_tested(folder, tmp_path):
+    other = run_of_loops(tmp_path / "other")
+    runs = json.loads(report(folder, other, "--label", "ours", "--label", "theirs", "--format", "json").stdout)["runs"]
+    assert [run["name"] for run in runs] == ["ours", "theirs"]
+    report(folder, other, "--label", "ours", "--label", "theirs", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert '<th scope="row">theirs<small>' in page
+    assert page.count('<span class="role">receiver</span><span>pupil</span>') == 2
+    with pytest.raises(InterbenchError, match="--label: 1 labels for 2 RUN arguments"):
+        report(folder, other, "--label", "ours", "--format", "json")
+    with pytest.raises(InterbenchError, match="--label x: 2 runs of loops have it"):
+        report(tmp_path, "--label", "x", "--format", "json")
+
+
+def test_the_receiver_is_not_called_another_model_of_any_run(folder, tmp_path):
+    run_of_loops(tmp_path / "other", receiver="other")
+    run_of_loops(tmp_path / "third")
+    report(tmp_path, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert '<span class="role">receiver</span>' not in page
+    assert '<span class="role">provider</span>' in page
+
+
 def test_tables_go_to_the_terminal_where_no_file_is_named(folder):
     assert json.loads(report(folder, "--format", "json").stdout)["runs"][0]["name"] == "pupil"
     assert report(folder, "--format", "md").stdout.startswith("# Interbench report")

@@ -15,7 +15,8 @@ from interbench_tasks.errors import InterbenchError
 from interbench_tasks.metrics.intervals import Estimate, Interval
 from interbench_tasks.report.cells import cell_from, flat_from
 from interbench_tasks.report.comparison import as_json, flat_pairs, foot_lines, grids_from
-from interbench_tasks.report.formats import Grid, as_csv, as_latex, as_text, escaped
+from interbench_tasks.report.fitting import fitting_runs
+from interbench_tasks.report.formats import Grid, as_csv, as_latex, as_markdown, as_text, escaped
 from interbench_tasks.report.layouts import (
     RunTable,
     controls_table,
@@ -100,8 +101,8 @@ def test_the_papers_table_as_latex():
 def test_the_papers_table_as_csv_has_one_row_a_receiver_and_shares_not_percent():
     text = as_csv(list(flat_rows(interfeedback_table([several(), single()]))))
     first, second = csv.DictReader(io.StringIO(text))
-    assert list(first)[:9] == [
-        "task", "task_version", "run_id", "receiver", "accuracy", "accuracy.ci95_low", "accuracy.ci95_high",
+    assert list(first)[:10] == [
+        "task", "task_version", "run_id", "receiver", "finished", "accuracy", "accuracy.ci95_low", "accuracy.ci95_high",
         "accuracy.n", "accuracy.unscored",
     ]  # fmt: skip
     assert (first["receiver"], first["accuracy"], first["n_negative"]) == ("m_1", "0.256", "2933")
@@ -166,6 +167,78 @@ def test_runs_without_arms_have_no_place_in_the_papers_table_but_in_the_list():
         shown_from([run], "interfeedback", intervals=True)
     [row] = shown_from([run], "list", intervals=True).flat
     assert (row["receiver"], row["metric"], row["value"], row["n"]) == ("a", "recall", 1.0, 1)
+
+
+def of_all_protocols():
+    """A loop, a conversation and a critique."""
+    kinds = (
+        ("loop", "feedback_loop", {"arms": ["detail"]}),
+        ("talk", "conversation", {"memories": ["none"]}),
+        ("flaw", "critique", {}),
+    )
+    return [
+        run_of(name, [episode(0, accuracy=1)], task=name, protocol=protocol, protocol_options=options)
+        for name, protocol, options in kinds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "there"), [("human", "loop"), ("controls", "loop"), ("mmrc", "talk"), ("mmpcbench", "flaw")]
+)
+def test_of_a_mixed_folder_a_layout_leaves_out_by_name_what_it_has_no_place_for(layout, there):
+    [fitting], told = fitting_runs(of_all_protocols(), layout)
+    assert (fitting.layout, [run.task for run in fitting.runs]) == (layout, [there])
+    others = {"loop": "interfeedback", "talk": "mmrc", "flaw": "mmpcbench"}
+    del others[there]
+    assert told == [
+        f"/nowhere/{name}: is left out, a run of {name} has no place in --layout {layout}; use --layout {own}"
+        for name, own in others.items()
+    ]
+    assert shown_from(fitting.runs, layout, intervals=True).flat
+
+
+def test_without_a_layout_runs_without_a_loop_have_that_of_their_protocol():
+    loop, talk, flaw = of_all_protocols()
+    found, told = fitting_runs([talk, flaw], None)
+    assert ([own.layout for own in found], told) == (["mmrc", "mmpcbench"], [])
+    [found], told = fitting_runs([loop, talk], None)
+    assert (found.layout, len(told)) == ("interfeedback", 1)
+    assert [own.layout for own in fitting_runs([loop, talk, flaw], "list")[0]] == ["list"] * 3
+
+
+def test_a_layout_that_no_run_fits_is_refused():
+    [fitting], told = fitting_runs(of_all_protocols()[1:2], "controls")
+    assert told == []
+    with pytest.raises(InterbenchError, match="no feedback arms.*--layout mmrc"):
+        shown_from(fitting.runs, fitting.layout, intervals=True)
+
+
+def stopped(**changes):
+    """A run of two of its three episodes."""
+    two = [episode(number, accuracy=1, recall=1) for number in range(2)]
+    return run_of("a", two, **{"data__n_episodes": 3} | changes)
+
+
+@pytest.mark.parametrize("layout", ["interfeedback", "human", "mmrc", "mmpcbench", "list"])
+def test_a_run_that_was_stopped_is_marked_where_it_stands(layout):
+    options = {"mmrc": {"memories": ["none"]}, "mmpcbench": {}}.get(layout, {"arms": ["detail"]})
+    whose = {"protocol": {"mmpcbench": "critique"}.get(layout, "x"), "protocol_options": options}
+    runs = [stopped(**whose), run_of("b", [episode(0, accuracy=1)], **whose)]
+    shown = shown_from(runs, layout, intervals=False)
+    for text in (as_text, as_markdown, as_latex):
+        assert "a (unfinished, 2 of 3)" in "\n".join(map(text, shown.grids))
+        assert "b (unfinished" not in "\n".join(map(text, shown.grids))
+    assert {row.get("receiver", row.get("model")): row["finished"] for row in shown.flat} == {"a": False, "b": True}
+    assert {row["finished"] for row in shown.nested} == {False, True}
+
+
+def test_a_run_stopped_in_its_second_pass_says_so():
+    assert stopped().unfinished == "(unfinished, 2 of 3)"
+    assert stopped(data__n_episodes=2, second_pass={"n_episodes": 1}).unfinished == "(unfinished, second pass 0 of 1)"
+    unknown = stopped(data__n_episodes=2, second_pass={"n_episodes": None})
+    assert unknown.unfinished == "(unfinished, second pass 0 of ?)"
+    assert stopped(data__n_episodes=None).unfinished == "(unfinished, 2 of ?)"
+    assert stopped(data__n_episodes=2).unfinished == ""
 
 
 # --- controls -----------------------------------------------------------------------------------------------------
@@ -389,6 +462,15 @@ def test_the_commands_only_read_and_tell_what_to_know(folders, tmp_path):
     assert latex.startswith("% warning: ")
     assert_latex_is_sound(latex)
     assert state(folders) == before
+
+
+def test_labels_name_the_runs_of_tables_and_comparisons(folders):
+    labels = ("--label", "ours", "--label", "theirs")
+    for command, keys in (("table", ["receiver"]), ("compare", ["first", "second"])):
+        out = folders[0].parent.parent / f"labelled-{command}.csv"
+        interbench(command, *folders, *labels, "--format", "csv", "--out", out).check()
+        rows = list(csv.DictReader(io.StringIO(out.read_text(encoding="utf-8"))))
+        assert {row[key] for row in rows for key in keys} == {"ours", "theirs"}
 
 
 def test_machines_get_nothing_but_the_table(folders, tmp_path):

@@ -17,6 +17,7 @@ from interbench_tasks.report.costs import cost_table, manifest_table
 from interbench_tasks.report.folders import RunContent, content_from, report_folders
 from interbench_tasks.report.main_table import MainTable, category_table, main_tables
 from interbench_tasks.report_parts import Chart, ReportRun, ReportTable, Section
+from interbench_tasks.runs.names import dated, labels_by_folder, refuse_shared_labels, told_apart
 
 OnEpisode = Callable[[int, Mapping[str, Any]], None]
 """Called with the number of a run, and an episode's JSON."""
@@ -53,19 +54,23 @@ def report_from(
     on_episode: OnEpisode = _no_episode,
     *,
     on_read: Callable[[Sequence[Path]], None] = _nothing_more,
+    labels: Sequence[str] = (),
 ) -> ReportContent:
     """Read runs and make all sections of their report.
 
     Args: paths = run folders, or folders that hold some; on_read = called with the runs' folders once all episodes are
-        read, before the sections are made, which takes as long again.
-    Raises: RunFolderError where there is no run at all; InterbenchError where one is named twice.
+        read, before the sections are made, which takes as long again; labels = what the runs of each path are called,
+        none: by their receivers.
+    Raises: RunFolderError where there is no run at all; InterbenchError where one is named twice, or a label.
     """
     folders = [folder for path in paths for folder in report_folders(path)]
     _refuse_doubles(folders)
+    labelled = labels_by_folder(labels, paths, report_folders)
     with _no_garbage_collection():
         contents, problems = _read(folders, offers, on_episode)
     on_read([own.folder for own in contents])
-    names = unique_names(contents)
+    refuse_shared_labels(labelled, {own.folder: own.task for own in contents})
+    names = unique_names(contents, [labelled.get(own.folder, "") for own in contents])
     problems += [f"{names[at]}: {told}" for at, own in enumerate(contents) for told in own.problems]
     runs = tuple(_report_run(own, name) for own, name in zip(contents, names, strict=True))
     sections, failed = _sections(runs, offers)
@@ -117,24 +122,33 @@ def _read(folders: Sequence[Path], offers: Offers, on_episode: OnEpisode) -> tup
     return found, problems
 
 
-def unique_names(contents: Sequence[RunContent]) -> list[str]:
+def unique_names(contents: Sequence[RunContent], labels: Sequence[str] = ()) -> list[str]:
     """One name a run, no two equal, as short as they can be.
 
-    The receiver's; of one receiver's runs of several tasks the task's; else with task, run id or folder.
+    The label or the receiver's; of one receiver's runs of several tasks the task's; else with task, date, run id or
+    folder. Args: labels = one a run, empty where it has none; none at all: no run has one.
     """
+    if any(labels):
+        return _names_apart(contents, labels)
     tasks = [own.task for own in contents]
     if len(contents) > 1 and len({own.receiver for own in contents}) == 1 and len(set(tasks)) == len(tasks):
         return tasks
-    names = [own.receiver for own in contents]
-    fuller: tuple[Callable[[RunContent], str], ...] = (
-        lambda own: f"{own.receiver} ({own.task})",
-        lambda own: f"{own.receiver} ({own.manifest.get('run_id', own.folder)})",
-        lambda own: f"{own.receiver} ({own.folder})",
+    return _names_apart(contents, [""] * len(contents))
+
+
+def _names_apart(contents: Sequence[RunContent], labels: Sequence[str]) -> list[str]:
+    runs = [(own, label or own.receiver) for own, label in zip(contents, labels, strict=True)]
+    return told_apart(
+        runs,
+        lambda run: run[1],
+        (
+            lambda run: f"{run[1]} ({run[0].task})",
+            lambda run: dated(run[1], run[0].manifest, minutes=False),
+            lambda run: dated(run[1], run[0].manifest, minutes=True),
+            lambda run: f"{run[1]} ({run[0].manifest.get('run_id', run[0].folder)})",
+            lambda run: f"{run[1]} ({run[0].folder})",
+        ),
     )
-    for told in fuller:
-        times = Counter(names)
-        names = [told(own) if times[name] > 1 else name for name, own in zip(names, contents, strict=True)]
-    return names
 
 
 def _report_run(own: RunContent, name: str) -> ReportRun:

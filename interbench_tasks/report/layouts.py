@@ -38,6 +38,8 @@ class RunTable:
     """Label -> model; the label of a single one is empty."""
     arms: Sequence[str]
     metrics: Mapping[str, Estimate]
+    unfinished: str = ""
+    """`ScoredRun.unfinished`; empty where the run was finished."""
 
     def metric(self, name: str, label: str | None) -> Estimate | None:
         """A metric of a provider's test set; None where the run does not have it."""
@@ -136,6 +138,7 @@ def run_tables(runs: Sequence[ScoredRun]) -> list[RunTable]:
             providers=providers_of(run.manifest),
             arms=run.manifest["protocol_options"]["arms"],
             metrics=run.metric_set.table(run.summaries),
+            unfinished=run.unfinished,
         )
         for name, run in zip(names_of(runs), runs, strict=True)
     ]
@@ -242,7 +245,8 @@ def grid_from(table: LayoutTable, *, intervals: bool) -> Grid:
         groups[-1:] = [(name, span + 1)] if column.group == name else [(name, span), (column.group, 1)]
     rows = [
         [
-            *row.names,
+            f"{row.names[0]} {row.run.unfinished}".rstrip(),
+            *row.names[1:],
             *(
                 cell_from(estimate, intervals=intervals, signed=column.signed)
                 for column, estimate in zip(table.columns, row.estimates, strict=True)
@@ -296,6 +300,7 @@ def metric_rows(runs: Sequence[ScoredRun]) -> Iterator[dict[str, object]]:
                 "task": run.task,
                 "receiver": name,
                 "run_id": run.manifest.get("run_id"),
+                "finished": run.finished,
                 "metric": metric,
                 "value": estimate.value,
                 "ci95_low": low,
@@ -310,7 +315,8 @@ def metric_rows(runs: Sequence[ScoredRun]) -> Iterator[dict[str, object]]:
 
 def _identity(table: LayoutTable, row: Row) -> dict[str, object]:
     names: dict[str, object] = dict(zip(table.name_headers, row.names, strict=True))
-    return {"task": row.run.task, "task_version": row.run.task_version, "run_id": row.run.run_id} | names
+    made = {"task": row.run.task, "task_version": row.run.task_version, "run_id": row.run.run_id}
+    return made | names | {"finished": not row.run.unfinished}
 
 
 def list_grid(name: str, run: ScoredRun, *, intervals: bool) -> Grid:
@@ -322,4 +328,5 @@ def list_grid(name: str, run: ScoredRun, *, intervals: bool) -> Grid:
     ]
     points = any(estimate.points is not None for estimate in table.values())
     units = "rates in percent, scores in points" if points else "rates in percent"
-    return Grid(title=f"{run.task}, {name}: {units}", headers=["metric", "value", "n"], rows=rows)
+    called = f"{name} {run.unfinished}".rstrip()
+    return Grid(title=f"{run.task}, {called}: {units}", headers=["metric", "value", "n"], rows=rows)

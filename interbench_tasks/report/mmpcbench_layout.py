@@ -110,6 +110,7 @@ def _run_tables(runs: Sequence[ScoredRun]) -> list[RunTable]:
                 providers={},
                 arms=["", *options.get("more_styles", ()), *variants],
                 metrics=metrics,
+                unfinished=run.unfinished,
             )
         )
     return found

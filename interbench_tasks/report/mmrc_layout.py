@@ -107,4 +107,5 @@ def _run_table(name: str, run: ScoredRun) -> RunTable:
         providers={},
         arms=[arm if isinstance(arm, str) else "+".join(arm) for arm in arms],
         metrics=run.metric_set.table(run.summaries),
+        unfinished=run.unfinished,
     )

@@ -47,7 +47,7 @@ def page_from(report: ReportContent, transcripts: Transcripts, thumbnails: Thumb
         written=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         css=Markup(_asset("report.css")),
         js=Markup(script),
-        runs=[_run(name, own) for name, own in _named(report)],
+        runs=_runs(report),
         simulated=any(_simulated(own) for own in report.contents),
         problems=report.problems,
         mains=[
@@ -90,15 +90,22 @@ def _title(report: ReportContent) -> str:
     return f"{', '.join(tasks)}: {f'{len(receivers)} models' if many else ', '.join(receivers)}"
 
 
-def _run(name: str, own: RunContent) -> dict[str, Any]:
+def _runs(report: ReportContent) -> list[dict[str, Any]]:
+    """What stands in the table of runs; the receiver among the models of all, or of none, whose names tell it."""
+    named = list(_named(report))
+    told = all(_beside_task(name, own.task, own.receiver).startswith(own.receiver) for name, own in named)
+    return [_run(name, own, with_receiver=not told) for name, own in named]
+
+
+def _run(name: str, own: RunContent, *, with_receiver: bool) -> dict[str, Any]:
     models = own.manifest.get("models")
     shown = {
         str(role): str(model.get("name", "?"))
         for role, model in (models.items() if isinstance(models, Mapping) else ())
         if isinstance(model, Mapping)
     }
-    if shown.get("receiver") == _beside_task(name, own.task, own.receiver):
-        del shown["receiver"]  # it stands in the first column
+    if not with_receiver:
+        shown.pop("receiver", None)  # it stands in the first column
     wanted = "" if own.n_wanted in (None, own.n_found) else f" of {own.n_wanted:,}"
     return {
         "name": _beside_task(name, own.task, own.receiver),

@@ -42,14 +42,16 @@ class WrittenReport:
     problems: tuple[str, ...]
 
 
-def report_text(paths: Sequence[Path], offers: Offers, format: Format = "html") -> tuple[str, ReportContent]:
+def report_text(
+    paths: Sequence[Path], offers: Offers, format: Format = "html", *, labels: Sequence[str] = ()
+) -> tuple[str, ReportContent]:
     """A report as text, and what is in it.
 
-    Args: paths = run folders, or folders that hold some.
-    Raises: RunFolderError where there is no run; InterbenchError where one is named twice.
+    Args: paths = run folders, or folders that hold some; labels = what the runs of each are called; none: by receiver.
+    Raises: RunFolderError where there is no run; InterbenchError where one is named twice, or a label.
     """
     if format != "html":
-        report = report_from(paths, offers)
+        report = report_from(paths, offers, labels=labels)
         return _TABLES[format](report), report
     transcripts = Transcripts()
     with ThreadPoolExecutor(1) as pool:  # pictures are made smaller while the charts are drawn
@@ -61,17 +63,19 @@ def report_text(paths: Sequence[Path], offers: Offers, format: Format = "html") 
             shown = transcripts.pictures
             pictures.append(pool.submit(thumbnails_from, folders, shown, n_episodes=n_episodes, n_bytes=n_bytes))
 
-        report = report_from(paths, offers, transcripts.add, on_read=on_read)
+        report = report_from(paths, offers, transcripts.add, on_read=on_read, labels=labels)
         return page_from(report, transcripts, pictures[0].result()), report
 
 
-def write_report(paths: Sequence[Path], out: Path, offers: Offers, format: Format = "html") -> WrittenReport:
+def write_report(
+    paths: Sequence[Path], out: Path, offers: Offers, format: Format = "html", *, labels: Sequence[str] = ()
+) -> WrittenReport:
     """Write a report in one step: a reader sees the old file or the new one.
 
     Raises: as `report_text`; InterbenchError where the file cannot be written.
     """
     began = time.perf_counter()
-    text, report = report_text(paths, offers, format)
+    text, report = report_text(paths, offers, format, labels=labels)
     data = (text + "\n").encode("utf-8", errors="backslashreplace")
     draft = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     try:

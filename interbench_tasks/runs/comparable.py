@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interbench_tasks.errors import InterbenchError
+from interbench_tasks.runs.names import dated, told_apart
 from interbench_tasks.runs.score import ScoredRun
 
 Key = tuple[str, int]
@@ -54,16 +55,21 @@ def units_by_row(run: ScoredRun) -> list[Mapping[str, Mapping[str, tuple[float, 
 
 
 def names_of(runs: Sequence[ScoredRun]) -> list[str]:
-    """One name a run, no two equal: the receiver's; where that is not enough with the run's id, or with its folder."""
-    names = [run.receiver for run in runs]
-    fuller: tuple[Callable[[ScoredRun], str], ...] = (
-        lambda run: f"{run.receiver} ({run.manifest.get('run_id', run.folder)})",
-        lambda run: f"{run.receiver} ({run.folder})",
+    """One name a run, no two equal: its label or receiver; where that is not enough with date, run id or folder."""
+
+    def own(run: ScoredRun) -> str:
+        return run.label or run.receiver
+
+    return told_apart(
+        runs,
+        own,
+        (
+            lambda run: dated(own(run), run.manifest, minutes=False),
+            lambda run: dated(own(run), run.manifest, minutes=True),
+            lambda run: f"{own(run)} ({run.manifest.get('run_id', run.folder)})",
+            lambda run: f"{own(run)} ({run.folder})",
+        ),
     )
-    for told in fuller:
-        times = Counter(names)
-        names = [told(run) if times[name] > 1 else name for name, run in zip(names, runs, strict=True)]
-    return names
 
 
 def refuse_doubles(runs: Sequence[ScoredRun]) -> None:

@@ -166,31 +166,23 @@ class Comparison:
     """Those that are no mean over episodes, each with how it is made of parts."""
 
 
-def comparisons_from(
-    runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_labels: bool = False
-) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
-    """The runs of each task compared; where no two are of one task, all of them with each other.
-
-    Returns: the comparisons, and a sentence for each run that is in none.
-    Raises: InterbenchError as `compared` does.
-    """
-    refuse_doubles(runs)
-    by_task: dict[str, list[ScoredRun]] = {}
-    for run in runs:
-        by_task.setdefault(run.task, []).append(run)
-    groups = [own for own in by_task.values() if len(own) > 1]
-    if not groups:
-        return (compared(runs, patterns, pair_labels=pair_labels),), ()
-    alone = [own[0] for own in by_task.values() if len(own) == 1]
-    told = tuple(f"{run.folder}: is left out, no other run here is of the task {run.task}" for run in alone)
-    return tuple(compared(own, patterns, pair_labels=pair_labels) for own in groups), told
+def tables_of(runs: Sequence[ScoredRun]) -> dict[str, dict[str, Estimate]]:
+    """Every metric of each run, by the runs' names."""
+    return {name: dict(run.metric_set.table(run.summaries)) for name, run in zip(names_of(runs), runs, strict=True)}
 
 
-def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_labels: bool = False) -> Comparison:
+def compared(
+    runs: Sequence[ScoredRun],
+    patterns: Sequence[str] = (),
+    *,
+    pair_labels: bool = False,
+    tables: Mapping[str, Mapping[str, Estimate]] | None = None,
+) -> Comparison:
     """The comparison of two or more runs.
 
     Args: patterns = names of metrics, or globs; none: DEFAULT_METRICS; pair_labels = whether metrics of a provider
-        label (`correction_rate.detail@teacher`) are paired also where the label stands for two models.
+        label (`correction_rate.detail@teacher`) are paired also where the label stands for two models; tables = run
+        -> its metrics, where somebody has computed them already.
     Raises: InterbenchError for less than two runs, one folder twice, other metrics or other questions, no common
         episode, an episode that is in a run twice, and a pattern that fits no metric of any run.
     """
@@ -202,7 +194,7 @@ def compared(runs: Sequence[ScoredRun], patterns: Sequence[str] = (), *, pair_la
     couples = _couples(list(named))
     for first, second in couples:
         refuse_other_questions(named[first], named[second])
-    tables = {name: run.metric_set.table(run.summaries) for name, run in named.items()}
+    tables = tables_of(runs) if tables is None else tables
     wanted = _wanted(tables, patterns, runs[0])
     counts = {metric for table in tables.values() for metric, own in table.items() if own.method == "count"}
     points = {m: own.points for table in tables.values() for m, own in table.items() if own.points is not None}
@@ -242,16 +234,22 @@ def _couples(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _wanted(tables: Mapping[str, Mapping[str, Estimate]], patterns: Sequence[str], run: ScoredRun) -> tuple[str, ...]:
     """The metrics to compare, in the order of the runs' tables."""
-    known = list(dict.fromkeys(metric for table in tables.values() for metric in table))
-    for pattern in patterns:
-        if not any(fnmatchcase(metric, pattern) for metric in known):
-            raise InterbenchError(f"--metric {pattern}: fits no metric of these runs; there are: {', '.join(known)}")
+    known = refuse_unknown(list(tables.values()), patterns)
     if patterns:
         return tuple(metric for metric in known if _fits(metric, patterns))
     usual = tuple(
         metric for metric in known if _fits(metric, DEFAULT_METRICS) and not any(part in metric for part in BY_ROUND)
     )
     return usual or tuple(run.metric_set.headline(known))
+
+
+def refuse_unknown(tables: Sequence[Mapping[str, Estimate]], patterns: Sequence[str]) -> list[str]:
+    """All metrics that there are. Raises: InterbenchError for a pattern that fits none of them."""
+    known = list(dict.fromkeys(metric for table in tables for metric in table))
+    for pattern in patterns:
+        if not any(fnmatchcase(metric, pattern) for metric in known):
+            raise InterbenchError(f"--metric {pattern}: fits no metric of these runs; there are: {', '.join(known)}")
+    return known
 
 
 def _fits(metric: str, patterns: Sequence[str]) -> bool:

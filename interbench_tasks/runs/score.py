@@ -113,6 +113,8 @@ class ScoredRun:
     """Of all episodes, sorted by doc and repeat."""
     units: Sequence[Mapping[str, Mapping[str, tuple[float, float]]]] = ()
     """Of each summary what `UnitMetrics.units` tells; empty where nobody asked for it, or the metrics have none."""
+    label: str = ""
+    """What a reader wants it to be called; empty: by its receiver."""
 
     @property
     def task(self) -> str:
@@ -134,6 +136,22 @@ class ScoredRun:
     def finished(self) -> bool:
         """Whether every wanted episode was played to its end."""
         return _finished(self.summaries, self._n_wanted, self.manifest.get("second_pass"))
+
+    @property
+    def unfinished(self) -> str:
+        """What stands beside the name of a run that was stopped, e.g. `(unfinished, 5 of 6)`; empty for a finished one.
+
+        The numbers are episodes: those played of those wanted; once all are there, those played on in the second pass.
+        """
+        if self.finished:
+            return ""
+        played = sum(summary.get("status") != "skipped" for summary in self.summaries)
+        second_pass = self.manifest.get("second_pass")
+        if second_pass is None or self._n_wanted is None or played < self._n_wanted:
+            return f"(unfinished, {played} of {'?' if self._n_wanted is None else self._n_wanted})"
+        played_on = sum(summary.get("passes", 1) >= 2 for summary in self.summaries)
+        planned = second_pass["n_episodes"]
+        return f"(unfinished, second pass {played_on} of {'?' if planned is None else planned})"
 
     @property
     def _n_wanted(self) -> int | None:
