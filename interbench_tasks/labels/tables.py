@@ -86,7 +86,7 @@ def _weight(one: Calibrated) -> list[str]:
     if one.corrected is None:
         return [str(one.panel.n) if one.panel is not None else ABSENT, ABSENT, ABSENT, ABSENT]
     made = one.corrected
-    return [str(made.estimate.n), str(made.n_labelled), f"{made.worth:.0f}", f"{made.trust:.2f}"]
+    return [str(made.estimate.n), str(made.n_labelled), f"{made.worth:z.0f}", f"{made.trust:z.2f}"]
 
 
 def agreement_lines(labelled: LabelledRun) -> Iterator[str]:

@@ -212,7 +212,7 @@ def _strictness(
 
 def _clusters_of(chosen: NDArray[np.bool_], clusters: Sequence[str]) -> list[str]:
     """The cluster of each chosen reply. Args: chosen = [runs, items]."""
-    return [clusters[item] for item in np.nonzero(chosen)[1]]
+    return [clusters[item] for item in np.nonzero(chosen)[1].tolist()]
 
 
 def _biases(
