@@ -13,7 +13,7 @@ import pytest
 from interbench_tasks.critique_votes import Vote
 from interbench_tasks.flaws import SUBTYPES, TYPES, kind_of, subtype_from, type_of
 from interbench_tasks.metrics.cases import OUT, Case, known, mean_bounds, truth
-from interbench_tasks.metrics.closed_forms import Interval
+from interbench_tasks.metrics.closed_forms import Interval, wilson
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_names import COUNTS, HEADLINE, kind_of_metric, rate_names
 from interbench_tasks.metrics.pcq import pcq, pcq_of_draws
@@ -168,7 +168,7 @@ def test_a_draw_without_items_of_a_type_is_not_one_in_which_nothing_was_detected
     rare = [replace(record(i, ALL), category="BC", cluster="one picture") for i in range(2)]
     table = table_of([*rare, *(record(2 + i, NONE) for i in range(10))])
     assert value(table, "pcq.BC") == pcq(1.0, YES.diag, YES.score)
-    assert table["pcq.BC"].method == "wilson", "every draw that has such items has the same PCQ"
+    assert table["pcq.BC"].method == "wilson_by_cluster", "every draw that has such items has the same PCQ"
     assert table["pcq.BC"].ci95.low > 0
 
 
@@ -647,3 +647,17 @@ def test_no_bound_and_no_number_of_a_file_is_minus_zero():
     shown = table_text({"x": {**own, "value": -0.00001, "unscored": 1, "bounds": [-0.0001, -0.0]}})
     assert "-0.0" not in shown
     assert "0.0%" in shown
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_pcq_and_f1_that_are_the_same_in_every_draw_count_a_cluster_once(together):
+    def cluster(place):
+        return str(place // 2) if together else None
+
+    records = [record(place, [NO] * 3, cluster=cluster(place)) for place in range(8)]
+    records += [judged(place, "valid", [valid(False, False)] * 3, cluster=cluster(place)) for place in range(8, 16)]
+    table = table_of(records)
+    assert table["pcq"].ci95 == pytest.approx(table["eda"].ci95)
+    assert table["pcq"].method == table["eda"].method == ("wilson_by_cluster" if together else "wilson")
+    assert (table["f1"].n, table["f1"].method) == (16, table["eda"].method)
+    assert table["f1"].ci95 == pytest.approx(wilson(0, 8 if together else 16))
