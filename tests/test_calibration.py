@@ -325,3 +325,19 @@ def test_a_side_from_lists_tells_unknown_from_not_counted():
     assert side.known.tolist() == [True, True, True, False]
     assert side.counts.tolist() == [True, False, True, False]
     assert side.values.tolist() == [1, 0, 2, 0]
+
+
+def test_n_is_of_the_items_that_count_and_labels_of_the_others_are_used_too():
+    detected = [True, True, False, True, False, True] * 10
+    people = [None if place % 3 else 1.0 + place % 2 for place in range(60)]
+    judge = said([1.0 if one else None for one in detected], detected)
+    own = said(people, [None if one is None else place % 4 != 0 for place, one in enumerate(people)])
+    found = corrected_mean(judge, own, strata=["a"] * 60, span=(0.0, 2.0), step=1.0, points=2.0)
+    assert (found.estimate.n, found.n_labelled, found.estimate.unscored) == (40, 20, 0)
+
+
+def test_n_is_of_the_labels_where_nothing_counts_by_the_panel():
+    judge = said([None] * 60, [False] * 60)
+    own = said([None if place % 3 else 1.0 + place % 2 for place in range(60)])
+    found = corrected_mean(judge, own, strata=["a"] * 60, span=(0.0, 2.0), step=1.0, points=2.0)
+    assert found.estimate.n == found.n_labelled == 20

@@ -13,9 +13,13 @@ import pytest
 from interbench_tasks.critique_votes import Vote
 from interbench_tasks.flaws import SUBTYPES, TYPES, kind_of, subtype_from, type_of
 from interbench_tasks.metrics.cases import OUT, Case, known, mean_bounds, truth
+from interbench_tasks.metrics.closed_forms import Interval, wilson
+from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.mmpcbench_names import COUNTS, HEADLINE, kind_of_metric, rate_names
 from interbench_tasks.metrics.pcq import pcq, pcq_of_draws
 from interbench_tasks.records import Reply
+from interbench_tasks.report.formats import as_csv
+from interbench_tasks.report.table import table_text
 from tests.critiques import (
     ALL_VOTES,
     JUDGES,
@@ -164,7 +168,7 @@ def test_a_draw_without_items_of_a_type_is_not_one_in_which_nothing_was_detected
     rare = [replace(record(i, ALL), category="BC", cluster="one picture") for i in range(2)]
     table = table_of([*rare, *(record(2 + i, NONE) for i in range(10))])
     assert value(table, "pcq.BC") == pcq(1.0, YES.diag, YES.score)
-    assert table["pcq.BC"].method == "wilson", "every draw that has such items has the same PCQ"
+    assert table["pcq.BC"].method == "wilson_by_cluster", "every draw that has such items has the same PCQ"
     assert table["pcq.BC"].ci95.low > 0
 
 
@@ -628,3 +632,32 @@ def test_a_type_has_one_interval_in_the_table_of_all_types_and_in_its_own():
     for name in ("eda", "dp", "se", "pcq"):
         assert together[f"{name}.BC"] == alone[name], name
         assert together[f"{name}.BC"].method == "cluster_bootstrap"
+
+
+def test_no_bound_and_no_number_of_a_file_is_minus_zero():
+    rows = [record(0, [YES, YES, None]), record(1, [NO, NO, NO]), record(2, [NO, None, YES])]
+    table = table_of(rows)
+    ends = [end for one in table.values() for end in one.bounds or ()]
+    assert 0.0 in ends
+    assert not [end for end in ends if str(end) == "-0.0"]
+    own = Estimate(value=-0.0, n=1, ci95=Interval(-0.0, 1.0), bounds=Interval(-1.0, -0.0), method="wilson").to_json()
+    assert "-0.0" not in json.dumps(own)
+    assert own["bounds"] == [-1.0, 0.0]
+    assert as_csv([{"value": -0.0, "low": -0.5, "n": 0, "why": None}]) == "value,low,n,why\n0.0,-0.5,0,"
+    shown = table_text({"x": {**own, "value": -0.00001, "unscored": 1, "bounds": [-0.0001, -0.0]}})
+    assert "-0.0" not in shown
+    assert "0.0%" in shown
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_pcq_and_f1_that_are_the_same_in_every_draw_count_a_cluster_once(together):
+    def cluster(place):
+        return str(place // 2) if together else None
+
+    records = [record(place, [NO] * 3, cluster=cluster(place)) for place in range(8)]
+    records += [judged(place, "valid", [valid(False, False)] * 3, cluster=cluster(place)) for place in range(8, 16)]
+    table = table_of(records)
+    assert table["pcq"].ci95 == pytest.approx(table["eda"].ci95)
+    assert table["pcq"].method == table["eda"].method == ("wilson_by_cluster" if together else "wilson")
+    assert (table["f1"].n, table["f1"].method) == (16, table["eda"].method)
+    assert table["f1"].ci95 == pytest.approx(wilson(0, 8 if together else 16))

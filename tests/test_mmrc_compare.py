@@ -62,6 +62,12 @@ def test_people_and_machines_are_told_the_unit():
     assert "n=18" in text
     assert "own episodes, scores in points, rates in percent [95% interval]" in text
     assert "scored in both, scores in points, rates in percent [95% interval]" in text
+    for grid in grids_from(comparison):
+        told = " ".join([grid.title, *(name for name, _ in grid.groups)])
+        assert "[95% interval], n = questions (or pictures)" in told
+    pairs = grids_from(comparison)[1]
+    assert pairs.headers[1] == "episodes", "the other n"
+    assert [name for name, _ in pairs.groups[2:]] == ["episodes left out of A", "episodes left out of B"]
     (row,) = flat_pairs(comparison)
     assert row["difference"] == pytest.approx(1)
     assert as_json(comparison)["pairs"][0]["difference"]["points"] == 5

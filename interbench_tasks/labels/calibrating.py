@@ -335,7 +335,7 @@ def _dawid_skene(
     n_clusters = resamples.n_clusters(known)
     return Estimate(
         value=float(totals.sum() / counted.sum()),
-        n=int(known.sum()),
+        n=round(float(counted.sum())),
         unscored=int((~known).sum()),
         ci95=ends,
         method="bootstrap" if n_clusters == int(known.sum()) else "cluster_bootstrap",

@@ -86,7 +86,7 @@ def _weight(one: Calibrated) -> list[str]:
     if one.corrected is None:
         return [str(one.panel.n) if one.panel is not None else ABSENT, ABSENT, ABSENT, ABSENT]
     made = one.corrected
-    return [str(made.estimate.n), str(made.n_labelled), f"{made.worth:.0f}", f"{made.trust:.2f}"]
+    return [str(made.estimate.n), str(made.n_labelled), f"{made.worth:z.0f}", f"{made.trust:z.2f}"]
 
 
 def agreement_lines(labelled: LabelledRun) -> Iterator[str]:
@@ -113,7 +113,9 @@ def calibration_lines(labelled: LabelledRun, found: Sequence[Calibrated]) -> Ite
     for one in [one for one in found if one.n_open]:
         yield f"{one.n_open} labelled replies say nothing for {one.metric}: people differ, and nobody has settled it."
     yield (
-        "Corrected: prediction-powered inference by strata, over all replies with a verdict. Worth: as many "
+        "Corrected: prediction-powered inference by strata, over all replies with a verdict. n: replies that count by "
+        "the panel's verdict (for dp and se: it detected something); labelled: the labels used, also of replies that "
+        "do not count. Worth: as many "
         "independent labels without any judge give as narrow an interval. Trust: how far the panel's verdicts are "
         "used, 0 to 1. n_eff: independent judges that the panel amounts to. Dawid-Skene: another aggregate of the "
         "judges' verdicts; it uses no label, and supposes that judges err independently."

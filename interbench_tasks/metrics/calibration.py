@@ -105,9 +105,11 @@ class Corrected:
     """A rate or mean, corrected."""
 
     estimate: Estimate
-    """Of all items; `n` = items with a verdict of the panel, `unscored` = those without one, which the correction says
+    """Of all items; `n` = items that count by the panel's verdict, as under the panel's own value (where it lets none
+    count: the labelled ones that count for people); `unscored` = items without a verdict, which the correction says
     nothing of: `bounds` has the range over all that they could be. `ci95` is of the items with a verdict."""
     n_labelled: int
+    """Labels used, also of items that do not count: they say how many do."""
     trust: float
     """`lam`, in [0, 1]: 0 where the panel's verdicts are of no use, so that the labels speak alone."""
     worth: float
@@ -158,8 +160,11 @@ def corrected_mean(
     value, worth, ci95 = data.interval(tuned, span=span, step=step if step is not None else span[1] - span[0])
     n, unscored = int(used.sum()), int((~used).sum())
     bounds = _bounds(value, n * whole.counted, unscored, span)
+    counting = int((used & judge.counts).sum()) or int((labelled & people.counts).sum())
     return Corrected(
-        estimate=Estimate(value=value, n=n, unscored=unscored, ci95=ci95, bounds=bounds, method=METHOD, points=points),
+        estimate=Estimate(
+            value=value, n=counting, unscored=unscored, ci95=ci95, bounds=bounds, method=METHOD, points=points
+        ),
         n_labelled=int(labelled.sum()),
         trust=whole.trust,
         worth=worth,

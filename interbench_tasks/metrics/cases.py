@@ -69,7 +69,7 @@ def mean_bounds(cases: Iterable[Case]) -> Interval | None:
     given = [case for case in cases if case.counts is not False]
     if not given:
         return None
-    low = -_largest([(-case.low, case.counts is True) for case in given])
+    low = 0.0 - _largest([(-case.low, case.counts is True) for case in given])  # 0.0 - 0.0 is no -0.0
     return Interval(low, _largest([(case.high, case.counts is True) for case in given]))
 
 

@@ -84,11 +84,15 @@ class Estimate:
     """The highest score that a judge can give, where the value is a mean of scores; None for a share or a count."""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields; JSON-able, and equal after a trip through a JSON file. `points` only where it is there."""
+        """All fields; JSON-able, and equal after a trip through a JSON file. `points` only where it is there.
+
+        No number is -0.0.
+        """
         fields = asdict(self)
         if self.points is None:
             del fields["points"]
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+        pairs = {key: [end + 0.0 for end in value] for key, value in fields.items() if isinstance(value, tuple)}
+        return fields | {"value": self.value + 0.0} | pairs  # -0.0 + 0.0 is 0.0
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Estimate:

@@ -36,8 +36,8 @@ the quorum); `n_partial`: judged without all judges; `n_no_trace` replies to fla
 kind: it is in `n_failed` only.
 
 Intervals: `sums`; `pcq`, `f1` and `shift_pcq` are drawn from the bootstrap by cluster (items of one `cluster`, and
-repeats of one item, are drawn together), or where all draws are equal, a Wilson interval (of a shift: on
-[-1, 1], and a cluster counts once).
+repeats of one item, are drawn together), or where all draws are equal, a Wilson interval in which a
+cluster counts once.
 """
 
 from __future__ import annotations

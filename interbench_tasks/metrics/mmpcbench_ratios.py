@@ -15,7 +15,7 @@ from interbench_tasks.metrics.closed_forms import Interval, wilson
 from interbench_tasks.metrics.intervals import Estimate, Resamples
 from interbench_tasks.metrics.mmpcbench_cases import item_pcq
 from interbench_tasks.metrics.pcq import Combine, pcq, pcq_of_draws
-from interbench_tasks.metrics.sums import Sums
+from interbench_tasks.metrics.sums import ZERO_TO_ONE, Sums
 
 _NO_WIDTH = 1e-9
 Means = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
@@ -60,13 +60,11 @@ def pcq_estimates(
     found: dict[str, Estimate] = {}
     for suffix, one in items.items():
         if suffix in groups and not one.shift_only:
-            found[f"pcq{suffix}"] = _estimate(one.panels, draws[suffix], combine)
+            found[f"pcq{suffix}"] = _estimate(one.panels, draws[suffix], clusters, combine)
         first, base = f"{suffix} first", f"{suffix} base"
         if base in groups:
-            n_clusters = len({clusters[row] for row in groups[base]})
-            found[f"shift_pcq{suffix}"] = _shift(
-                one, (groups[first], groups[base]), draws[first] - draws[base], n_clusters, combine
-            )
+            scored, apart = (groups[first], groups[base]), draws[first] - draws[base]
+            found[f"shift_pcq{suffix}"] = _shift(one, scored, apart, clusters, combine)
     return found
 
 
@@ -101,20 +99,22 @@ def _drawn(groups: Mapping[str, Mapping[int, Panel]], clusters: Sequence[str], s
     }
 
 
-def _estimate(panels: Mapping[int, Panel], draws: NDArray[np.float64], combine: Combine) -> Estimate:
+def _estimate(
+    panels: Mapping[int, Panel], draws: NDArray[np.float64], clusters: Sequence[str], combine: Combine
+) -> Estimate:
     means = _means_of(panels)
     assert means is not None  # pcq_estimates has looked
     value = pcq(*means, combine)
     scored = sum(item_pcq(panel)[0] is not None for panel in panels.values())
-    n = sum(panel.detected is not None for panel in panels.values())
-    interval = _middle(draws)
+    rows = [row for row, panel in panels.items() if panel.detected is not None]
+    interval, method = _interval(value, draws, [clusters[row] for row in rows], ZERO_TO_ONE)
     return Estimate(
         value=value,
-        n=n,
+        n=len(rows),
         unscored=len(panels) - scored,
-        ci95=interval or wilson(value * n, n),
+        ci95=interval,
         bounds=with_value(_bounds(panels, combine), value),
-        method="cluster_bootstrap" if interval else "wilson",
+        method=method,
     )
 
 
@@ -139,7 +139,7 @@ def _shift(
     items: Items,
     scored: tuple[Mapping[int, Panel], Mapping[int, Panel]],
     draws: NDArray[np.float64],
-    n_clusters: int,
+    clusters: Sequence[str],
     combine: Combine,
 ) -> Estimate:
     """PCQ of items - PCQ of the same ones in the other style or variant.
@@ -151,12 +151,7 @@ def _shift(
     assert one is not None  # pcq_estimates has looked
     assert other is not None
     value, n = pcq(*one, combine) - pcq(*other, combine), len(scored[0])
-    interval, method = _middle(draws), "cluster_bootstrap"
-    if interval is None:
-        # Of equal clusters each counts once, as in any other difference.
-        ends = wilson(min(max((value + 1) / 2, 0.0), 1.0) * n_clusters, n_clusters)
-        interval = Interval(2 * ends.low - 1, 2 * ends.high - 1)
-        method = "wilson" if n_clusters == n else "wilson_by_cluster"
+    interval, method = _interval(value, draws, [clusters[row] for row in scored[0]], Interval(-1.0, 1.0))
     pairs = [(item_pcq(panel)[0], item_pcq(items.base[row])[0]) for row, panel in items.panels.items()]
     return Estimate(
         value=value,
@@ -200,15 +195,16 @@ def f1_estimate(
     drawn = Resamples(clusters).ratios(tops[:, None], bottoms[:, None])[:, 0]
     n = flawed.n + valid.n
     value = float(tops.sum() / bottoms.sum())
-    interval = _middle(drawn)
+    counted = (flawed.counted > 0) | (valid.counted > 0)
+    interval, method = _interval(value, drawn, [clusters[row] for row in np.flatnonzero(counted).tolist()], ZERO_TO_ONE)
     return {
         "f1": Estimate(
             value=value,
             n=n,
             unscored=flawed.unscored + valid.unscored,
-            ci95=interval or wilson(value * n, n),
+            ci95=interval,
             bounds=with_value(_f1_bounds(columns["eda"], columns["far_v"]), value),
-            method="cluster_bootstrap" if interval else "wilson",
+            method=method,
         )
     }
 
@@ -220,6 +216,22 @@ def _f1_bounds(flawed: Column, valid: Column) -> Interval | None:
     tp_low, tp_high = sum(case.low for case in flawed.cases), sum(case.high for case in flawed.cases)
     fa_low, fa_high = sum(case.low for case in valid.cases), sum(case.high for case in valid.cases)
     return Interval(2 * tp_low / (tp_low + n + fa_high), 2 * tp_high / (tp_high + n + fa_low))
+
+
+def _interval(
+    value: float, drawn: NDArray[np.float64], clusters: Sequence[str], span: Interval
+) -> tuple[Interval, str]:
+    """The interval of the draws, and its name; where all are the same, Wilson's, in which a cluster counts once.
+
+    Args: clusters = of the rows that count, an entry a row; span = smallest and largest value.
+    """
+    found = _middle(drawn)
+    if found is not None:
+        return found, "cluster_bootstrap"
+    n, width = len(set(clusters)), span.high - span.low
+    ends = wilson(min(max((value - span.low) / width, 0.0), 1.0) * n, n)
+    method = "wilson" if n == len(clusters) else "wilson_by_cluster"
+    return Interval(span.low + width * ends.low, span.low + width * ends.high), method
 
 
 def _middle(drawn: NDArray[np.float64]) -> Interval | None:

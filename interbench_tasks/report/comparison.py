@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from interbench_tasks.metrics.sums import ONE_CLUSTER
@@ -22,9 +22,9 @@ def own_grid(comparison: Comparison) -> Grid:
     rows = [
         [metric, *(cell_from(table.get(metric), n=True) for table in comparison.own.values())] for metric in metrics
     ]
-    units = _units(comparison)
+    units = f"{_units(comparison)} [95% interval]{_of_what(comparison.pairs)}"
     return Grid(
-        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, {units} [95% interval]",
+        title=f"{', '.join(comparison.tasks)}: each run over all of its own episodes, {units}",
         headers=["metric", *comparison.own],
         rows=rows,
     )
@@ -49,15 +49,24 @@ def pair_grid(comparison: Comparison, overlap: Overlap) -> Grid:
             f"A = {overlap.first}, B = {overlap.second}: {overlap.n_common} episodes in both, "
             f"{overlap.n_only_first} only in A, {overlap.n_only_second} only in B{_other_providers(overlap)}"
         ),
-        headers=["metric", "n", "A", "B", "A - B", "not in B", "no score in B", "not in A", "no score in A"],
+        headers=[
+            "metric",
+            "episodes" if _of_what(pairs) else "n",
+            *("A", "B", "A - B", "not in B", "no score in B", "not in A", "no score in A"),
+        ],
         rows=rows,
         groups=[
             ("", 1),
-            (f"scored in both, {_units(comparison)} [95% interval]", 4),
-            ("left out of A", 2),
-            ("left out of B", 2),
+            (f"scored in both, {_units(comparison)} [95% interval]{_of_what(pairs)}", 4),
+            ("episodes left out of A" if _of_what(pairs) else "left out of A", 2),
+            ("episodes left out of B" if _of_what(pairs) else "left out of B", 2),
         ],
     )
+
+
+def _of_what(pairs: Iterable[PairedMetric]) -> str:
+    """What `n=` beside a value counts, where that is not episodes, as the column of episodes does."""
+    return ", n = questions (or pictures)" if any(pair.weighted for pair in pairs) else ""
 
 
 def _points(comparison: Comparison) -> list[float]:

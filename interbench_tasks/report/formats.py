@@ -154,13 +154,23 @@ def escaped(text: str) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows of values for a machine: a header line, then one line a row; None is an empty cell.
+    r"""Rows of values for a machine: a header line, then one line a row; None is an empty cell.
 
     Columns are all keys of all rows, in the order in which they come up.
+
+    >>> as_csv([{"low": -0.0, "high": None}])
+    'low,high\\n0.0,'
     """
     columns = list(dict.fromkeys(key for row in rows for key in row))
     target = io.StringIO()
     writer = csv.DictWriter(target, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows([{key: "" if value is None else value for key, value in row.items()} for row in rows])
+    writer.writerows([{key: _csv_value(value) for key, value in row.items()} for row in rows])
     return target.getvalue().rstrip("\n")
+
+
+def _csv_value(value: object) -> object:
+    """The value as it is written: None is empty, and -0.0 is 0.0."""
+    if isinstance(value, float):
+        return value + 0.0
+    return "" if value is None else value

@@ -67,11 +67,11 @@ def _ranking_row(metric: str, one: PanelRanking) -> list[str]:
 
 
 def _points(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.2f}"
+    return ABSENT if value is None else f"{value:z.2f}"
 
 
 def _number(value: float | None) -> str:
-    return ABSENT if value is None else f"{value:.3f}"
+    return ABSENT if value is None else f"{value:z.3f}"
 
 
 def panel_lines(report: PanelReport) -> Iterator[str]:

@@ -21,7 +21,7 @@ def ranking_grids(ranked: RankedRuns) -> list[Grid]:
     """A table for each metric, and one of how they go together over the runs."""
     grids = [ranking_grid(ranking, ranked) for ranking in ranked.rankings]
     if ranked.across:
-        rows = [[name, f"{one.value:.2f}", _ends(one), str(one.n)] for name, one in ranked.across.items()]
+        rows = [[name, f"{one.value:z.2f}", _ends(one), str(one.n)] for name, one in ranked.across.items()]
         title = "Across the runs: coefficients of variation (cv), correlations (r) [95% interval over items]"
         grids.append(Grid(title=title, headers=["", "value", "interval", "runs"], rows=rows))
     return grids
@@ -195,4 +195,4 @@ def _p(p: float | None) -> str:
 
 
 def _ends(estimate: Estimate) -> str:
-    return f"{estimate.ci95.low:.2f} .. {estimate.ci95.high:.2f}" if estimate.ci95 is not None else ABSENT
+    return f"{estimate.ci95.low:z.2f} .. {estimate.ci95.high:z.2f}" if estimate.ci95 is not None else ABSENT

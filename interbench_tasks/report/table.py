@@ -62,7 +62,7 @@ def _row(name: str, estimate: Mapping[str, Any]) -> Sequence[str]:
 
 def _shown(value: float, points: float | None) -> str:
     """A share in percent, a judge's score as it is."""
-    return f"{100 * value:.1f}%" if points is None else f"{value:.2f}"
+    return f"{100 * value:z.1f}%" if points is None else f"{value:z.2f}"
 
 
 def _pair(pair: Sequence[float] | None, points: float | None) -> str:
