@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from PIL.Image import Image
 
 from interbench_tasks.config import TASK_KEYS, TaskOptions, task_options_from
 from interbench_tasks.conversations import reader_from
@@ -19,6 +20,10 @@ from interbench_tasks.rows import JSON_LINES, LOCAL_BUILDERS, DataSet, load_rows
 from interbench_tasks.yaml_files import config_from_file
 
 TASK_CLASS = "!function interbench_tasks.harness.task.InteractiveTask"
+PICTURE_NAME = re.compile(r"(image|picture|img|photo)s?[_ -]?\d*", re.IGNORECASE)
+PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff")
+FIRST_ROWS = 20
+"""Of a data set, that are looked at for paths of pictures."""
 TASK_LINE = re.compile(r"^task:[ \t]*[\"']?([\w.-]+)", re.MULTILINE)  # a group's `task:` is a list on the next lines
 
 
@@ -175,7 +180,33 @@ def mapping_text(path: Path, options: TaskOptions) -> str:
     used = {column for value in [*columns.values(), options.common.cluster] for column in named_columns(value)}
     unused = sorted(set(data.rows.features) - used)
     lines = [f"  first item: {shown}, {letters}"]
-    return "\n".join([*lines, f"  columns that nothing uses: {', '.join(unused)}"] if unused else lines)
+    if unused:
+        lines.append(f"  columns that nothing uses: {', '.join(unused)}")
+    lines += [_unused_pictures(column) for column in unused if _looks_like_pictures(data, column)]
+    return "\n".join(lines)
+
+
+def _unused_pictures(column: str) -> str:
+    return (
+        f"  warning: column {column} looks like pictures, and no model will see them: make the task with "
+        f"`--column pictures={column}`, or name it in metadata.interbench.columns.pictures"
+    )
+
+
+def _looks_like_pictures(data: DataSet, column: str) -> bool:
+    """Whether a column has a name for pictures, or in the first rows pictures or paths of some."""
+    if PICTURE_NAME.fullmatch(column):
+        return True
+    cells = (data.rows[number].get(column) for number in range(min(FIRST_ROWS, len(data.rows))))
+    flat = (one for cell in cells for one in (cell if isinstance(cell, list) else [cell]))
+    return any(_is_picture(one) for one in flat)
+
+
+def _is_picture(cell: object) -> bool:
+    """Whether a cell of a data set holds a picture, decoded or not, or the path of one."""
+    if isinstance(cell, str):
+        return cell.lower().endswith(PICTURE_ENDINGS)
+    return isinstance(cell, Image) or (isinstance(cell, Mapping) and set(cell) == {"bytes", "path"})
 
 
 def _counted(pictures: int) -> str:

@@ -117,6 +117,32 @@ def test_check_shows_what_becomes_of_the_columns(tmp_path):
     assert code == 0
     assert "first item: no picture, no options (its answer is compared as a text)" in text
     assert "columns that nothing uses: choices, picture" in text
+    warning, ready = text.index("warning: column picture looks like pictures"), text.index("It is ready")
+    assert warning < ready
+    assert "`--column pictures=picture`" in text[warning:ready]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "warned"),
+    [
+        ("image_2", None, True),
+        ("Images", "x", True),
+        ("scan", "a/b.JPG", True),
+        ("scans", ["1.png", "2.png"], True),
+        ("image_caption", "A cat on a mat.", False),
+        ("source", "book.pdf", False),
+        ("year", 1999, False),
+    ],
+)
+def test_a_column_that_looks_like_pictures_and_is_not_used_is_warned_of(tmp_path, column, cell, warned):
+    data = tmp_path / "mine.jsonl"
+    rows = [{"question": "?", "answer": "y"}, {"question": "?", "answer": "y", column: cell}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, text = interbench("new-task", "--name", "my_task", "--data", data, "--out", tmp_path)
+    assert code == 0
+    assert (f"warning: column {column} looks like pictures" in text) == warned
+    _, checked = interbench("check", tmp_path / "my_task.yaml")
+    assert (f"`--column pictures={column}`" in checked) == warned
 
 
 def test_a_new_task_with_missing_columns_says_what_there_is(tmp_path, data):

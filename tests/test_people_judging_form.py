@@ -123,3 +123,10 @@ def test_what_was_chosen_before_a_change_of_mind_is_left_out():
     assert asked_values(payload(), content) == {"detected": "no"}
     content = handed_in(detected="yes", diag="2", strategy="none", score="1")
     assert asked_values(payload(), content) == {"detected": "yes", "diag": "2", "strategy": "none"}
+
+
+def test_a_band_of_several_scores_is_told_once():
+    told = [("2", "some"), ("3", "most"), ("4", "most"), ("5", ""), ("6", "")]
+    own = [{"value": value, "label": value, "key": value, "help": text} for value, text in told]
+    [field] = FORM.fields(payload(fields=[{"name": "score", "label": "How well?", "choices": own}]))
+    assert [choice.help for choice in field.choices] == ["some", "most", "as 3", "", ""]

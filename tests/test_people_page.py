@@ -307,6 +307,27 @@ def test_feedback_is_handed_in_and_the_next_item_comes(page, door, desk):
     assert "Nothing waits for you" in one.last.text
 
 
+def test_what_waits_falls_with_each_answer_also_where_an_item_needs_another_ones_too(page, door, desk):
+    lay(desk, "a", "b", needs=2)
+    one, other = browser(page, door), browser(page, door, "simulated-2")
+    assert "<strong>2</strong> waiting" in one.get("/queue").text
+    one.post("/item/a", action="send", field__text="Look.")
+    assert "<strong>1</strong> waiting" in one.last.text
+    status = one.get("/status").json()
+    assert (status["waiting"], status["to_do"]) == (2, 1)
+    assert "<strong>2</strong> waiting" in other.get("/queue").text
+
+
+def test_that_a_run_may_take_an_answer_is_said_only_where_a_run_asks(page, door, desk):
+    lay(desk, "a", "b")
+    one = browser(page, door)
+    one.post("/item/a", action="send", field__text="Look.")
+    assert "`Undo last` takes it back.<" in html.unescape(one.last.text)
+    desk.begin_run("r", "t")
+    one.post("/item/b", action="send", field__text="Look.")
+    assert "takes it back, as long as no run has taken it." in html.unescape(one.last.text)
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
@@ -416,7 +437,7 @@ def test_time_is_counted_without_javascript_too(page, door, desk):
 
 def test_status_tells_an_open_page_what_waits(page, door, desk):
     one = browser(page, door)
-    assert one.get("/status").json() == {"waiting": 0, "for_you": 0, "runs": 0}
+    assert one.get("/status").json() == {"waiting": 0, "to_do": 0, "for_you": 0, "runs": 0}
     lay(desk, "a", "b")
     assert one.get("/status").json()["for_you"] == 2
 

@@ -185,9 +185,9 @@ class Desk:
         """How much there is to do, for one annotator."""
         now = self._clock()
         with self._file.look() as db:
-            waiting, for_you, with_others, gone = db.execute(
-                f"SELECT count(*), coalesce(sum({_IS_NEXT}), 0), coalesce(sum(others > 0), 0), "
-                f"coalesce(sum(NOT wanted), 0) FROM ({OPEN})",
+            waiting, to_do, for_you, with_others, gone = db.execute(
+                f"SELECT count(*), coalesce(sum(mine = 0), 0), coalesce(sum({_IS_NEXT}), 0), "
+                f"coalesce(sum(others > 0), 0), coalesce(sum(NOT wanted), 0) FROM ({OPEN})",
                 self._open_parameters(annotator, now),
             ).fetchone()
             (yours,) = db.execute(
@@ -198,6 +198,7 @@ class Desk:
             ).fetchone()
         return Counts(
             waiting=waiting,
+            to_do=to_do,
             for_you=for_you,
             with_others=with_others,
             of_gone_runs=gone,

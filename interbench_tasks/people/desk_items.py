@@ -98,7 +98,9 @@ class Counts:
     """How much there is to do."""
 
     waiting: int
-    """Items that still need an answer."""
+    """Items that still need an answer, of whomever."""
+    to_do: int
+    """Of these, those that this annotator has not answered; it falls with each answer."""
     for_you: int
     """Of these, those that this annotator could begin with now."""
     with_others: int

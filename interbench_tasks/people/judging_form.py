@@ -49,15 +49,7 @@ class JudgementForm:
                 name=str(one["name"]),
                 label=str(one["label"]),
                 kind="choice",
-                choices=tuple(
-                    Choice(
-                        value=str(choice["value"]),
-                        label=str(choice["label"]),
-                        key=str(choice.get("key", "")),
-                        help=str(choice.get("help", "")),
-                    )
-                    for choice in one["choices"]
-                ),
+                choices=_choices(one["choices"]),
                 hint=str(one.get("hint", "")),
             )
             for one in payload.get("fields", ())
@@ -80,6 +72,18 @@ class JudgementForm:
             elif value is not None and value not in allowed:
                 found.append(f"{one['label']} {value!r} is not on the scale; allowed: {', '.join(allowed)}.")
         return found
+
+
+def _choices(told: Sequence[Mapping[str, Any]]) -> tuple[Choice, ...]:
+    """The values of a field; what deserves several of them is told once."""
+    first: dict[str, str] = {}
+    found = []
+    for one in told:
+        label, meaning = str(one["label"]), str(one.get("help", ""))
+        before = first.setdefault(meaning, label)
+        shown = meaning if before == label or not meaning else f"as {before}"
+        found.append(Choice(value=str(one["value"]), label=label, key=str(one.get("key", "")), help=shown))
+    return tuple(found)
 
 
 def is_asked(field: Mapping[str, Any], values: Mapping[str, str]) -> bool:

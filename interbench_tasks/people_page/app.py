@@ -32,6 +32,7 @@ from interbench_tasks.people_page.showing import (
     NOTES,
     PER_PAGE,
     fields_shown,
+    note_shown,
     page,
     parts_shown,
     queue_rows,
@@ -254,7 +255,7 @@ class Page:
         return {
             "annotator": visit.annotator,
             "csrf": csrf_token(visit.secret),
-            "note": visit.note,
+            "note": note_shown(visit.note, counts),
             "counts": counts,
             "run_note": run_note(counts),
             "undoable": last is not None,
@@ -270,7 +271,9 @@ class Page:
     def status(self, visit: Visit) -> Response:
         """What a page that is open asks from time to time."""
         counts = self._desk.counts(visit.annotator)
-        return JSONResponse({"waiting": counts.waiting, "for_you": counts.for_you, "runs": counts.runs})
+        return JSONResponse(
+            {"waiting": counts.waiting, "to_do": counts.to_do, "for_you": counts.for_you, "runs": counts.runs}
+        )
 
     def invite(self, visit: Visit) -> Response:
         """A link for one more browser."""

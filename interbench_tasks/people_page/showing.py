@@ -14,7 +14,7 @@ from interbench_tasks.people.desk import Content, Counts, Standing
 from interbench_tasks.people.forms import Field, Form, Part
 
 NOTES: Mapping[str, str] = {
-    "sent": "Handed in. `Undo last` takes it back, as long as no run has taken it.",
+    "sent": "Handed in. `Undo last` takes it back.",
     "skipped": "Skipped. It comes again after all others.",
     "undone": "Undone: your last answer is a draft again.",
     "named": "Welcome.",
@@ -77,6 +77,13 @@ def why_not_yours(standing: Standing) -> str:
         "answered": f"This item was answered meanwhile by {others}.",
         "taken": "The run has taken the answer to this item; it cannot be changed any more.",
     }[standing.state]
+
+
+def note_shown(note: str, counts: Counts) -> str:
+    """What happened; of an answer that a run may take, that it can be undone until then."""
+    if note == NOTES["sent"] and counts.runs_known:
+        return note.removesuffix(".") + ", as long as no run has taken it."
+    return note
 
 
 def run_note(counts: Counts, standing: Standing | None = None) -> str:

@@ -149,7 +149,8 @@ class Terminal:
             return True
         try:
             self._desk.submit(item.id, self._annotator, content, seconds)
-            self._say("Handed in. :undo takes it back until the run takes it.")
+            until = " until the run takes it" if self._desk.counts(self._annotator).runs_known else ""
+            self._say(f"Handed in. :undo takes it back{until}.")
         except RefusedError as error:
             self._say(f"Not handed in. {error}. What you wrote is kept as a draft.")
         return True
@@ -164,7 +165,7 @@ class Terminal:
 
     def _show(self, form: Form, item: Item) -> None:
         counts = self._desk.counts(self._annotator)
-        self._say(f"\n{'=' * WIDTH}\n{_plain(form.title(item.payload))}   ({counts.waiting} waiting)")
+        self._say(f"\n{'=' * WIDTH}\n{_plain(form.title(item.payload))}   ({counts.to_do} waiting)")
         if not item.wanted:
             self._say("The run that asks this is not there at the moment; your answer is kept for it.")
         for part in form.parts(item.payload):

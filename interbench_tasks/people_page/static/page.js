@@ -39,7 +39,7 @@
     if (response && response.ok && !response.redirected) {
       const status = await response.json();
       const counts = byId("counts");
-      if (counts) counts.querySelector("strong").textContent = status.waiting;
+      if (counts) counts.querySelector("strong").textContent = status.to_do;
       const idle = byId("idle");
       if (idle && status.for_you > 0) location.href = "/next";
       else if (idle && idle.dataset.shown !== `${status.waiting} ${status.runs}`) location.reload();
