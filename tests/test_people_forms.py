@@ -93,3 +93,20 @@ def test_a_kind_without_a_form_is_a_clear_error():
     assert form_of("feedback", own_forms()).kind == "feedback"
     with pytest.raises(InterbenchError, match="'feedbak' \\(did you mean 'feedback'\\?\\)"):
         form_of("feedbak", own_forms())
+
+
+@pytest.mark.parametrize(
+    ("reply", "changes", "asked"),
+    [
+        ("Answer: A", {}, True),
+        ("Answer: B", {}, False),
+        ("I cannot tell.", {}, False),
+        ("Answer: A", {"hide_target": True}, False),
+        ("Answer: A", {"options": {}, "target": "a star"}, False),
+        ("Answer: A", {"rounds": []}, False),
+    ],
+)
+def test_only_a_reply_that_picks_another_option_than_the_shown_answer_is_asked_about(reply, changes, asked):
+    shown = PAYLOAD | {"rounds": [{"told": "", "reply": reply}]} | changes
+    assert bool(FeedbackForm().doubts(shown, {"action": "marked_right"})) == asked
+    assert FeedbackForm().doubts(shown, {"action": "send"}) == []
