@@ -103,3 +103,20 @@ def test_a_feedback_of_which_nothing_can_be_seen_is_empty(text):
 @pytest.mark.parametrize("text", ["B", "?", "\U0001f440", "\u05d0", " \u200bx"])
 def test_a_feedback_of_one_sign_is_one(text):
     assert FeedbackForm().problems(PAYLOAD, {"action": "send", "text": text}) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "changes", "asked"),
+    [
+        ("Answer: A", {}, True),
+        ("Answer: B", {}, False),
+        ("I cannot tell.", {}, False),
+        ("Answer: A", {"hide_target": True}, False),
+        ("Answer: A", {"options": {}, "target": "a star"}, False),
+        ("Answer: A", {"rounds": []}, False),
+    ],
+)
+def test_only_a_reply_that_picks_another_option_than_the_shown_answer_is_asked_about(reply, changes, asked):
+    shown = PAYLOAD | {"rounds": [{"told": "", "reply": reply}]} | changes
+    assert bool(FeedbackForm().doubts(shown, {"action": "marked_right"})) == asked
+    assert FeedbackForm().doubts(shown, {"action": "send"}) == []

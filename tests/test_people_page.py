@@ -302,7 +302,7 @@ def test_feedback_is_handed_in_and_the_next_item_comes(page, door, desk):
     (answer,) = desk.answers("a")
     assert answer.content == {"action": "send", "text": "Look at\nthe corners."}
     assert (answer.annotator, answer.seconds) == ("simulated-1", 12.5)
-    one.post("/item/b", action="marked_right", field__text="")
+    one.post("/item/b", action="marked_right", field__text="", asked="yes")
     assert desk.answers("b")[0].content["action"] == "marked_right"
     assert "Nothing waits for you" in one.last.text
 
@@ -326,6 +326,24 @@ def test_that_a_run_may_take_an_answer_is_said_only_where_a_run_asks(page, door,
     desk.begin_run("r", "t")
     one.post("/item/b", action="send", field__text="Look.")
     assert "takes it back, as long as no run has taken it." in html.unescape(one.last.text)
+
+
+def test_a_reply_that_contradicts_the_shown_answer_is_marked_right_only_when_asked_once_more(page, door, desk):
+    lay(desk, "a")
+    one = browser(page, door)
+    answer = one.post("/item/a", action="marked_right", field__text="")
+    assert (answer.status_code, desk.answers("a")) == (422, ())
+    assert "The reply says A, and the right answer is B. Mark it as right once more" in html.unescape(answer.text)
+    assert '<input type="hidden" name="asked" value="yes">' in answer.text
+    assert one.post("/item/a", action="marked_right", field__text="", asked="yes").status_code == 200
+    assert desk.answers("a")[0].content["action"] == "marked_right"
+
+
+def test_whoever_does_not_see_the_answer_is_not_told_it_by_a_question(desk, door):
+    lay(desk, "a")
+    one = browser(Page(desk, own_forms(), door, hide_answer=True), door)
+    assert one.post("/item/a", action="marked_right", field__text="").status_code == 200
+    assert len(desk.answers("a")) == 1
 
 
 @pytest.mark.parametrize(

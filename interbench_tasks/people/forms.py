@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from interbench_tasks.answers.choice import extract_choice
 from interbench_tasks.errors import InterbenchError, near_miss
 from interbench_tasks.people.desk_items import Content
 
@@ -97,6 +98,10 @@ class Form(Protocol):
         """What is wrong with what was filled in, each a sentence; nothing where it can be handed in."""
         ...
 
+    def doubts(self, payload: Content, content: Content) -> Sequence[str]:
+        """What may be a slip, each a sentence that is asked back once; only where people see the right answer."""
+        ...
+
 
 def is_blank(text: object) -> bool:
     r"""Whether there is nothing to read in a text: white space, or what no reader sees.
@@ -177,6 +182,17 @@ class FeedbackForm:
         if content.get("action") == "send" and is_blank(content.get("text")):
             return ["The feedback is empty: write something, mark the reply as right, or skip it."]
         return field_problems(self, payload, content)
+
+    def doubts(self, payload: Content, content: Content) -> list[str]:
+        """The mark that a reply is right which picks another option than the right answer shown beside it."""
+        options, target = dict(payload.get("options") or {}), str(payload.get("target") or "")
+        rounds = payload.get("rounds") or ()
+        if content.get("action") != "marked_right" or payload.get("hide_target") or target not in options or not rounds:
+            return []
+        said = extract_choice(str(rounds[-1].get("reply", "")), options).answer
+        if said is None or said == target:
+            return []
+        return [f"The reply says {said}, and the right answer is {target}. Mark it as right once more if you mean it."]
 
 
 def form_of(kind: str, forms: Mapping[str, Form]) -> Form:

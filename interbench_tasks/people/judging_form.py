@@ -73,6 +73,10 @@ class JudgementForm:
                 found.append(f"{one['label']} {value!r} is not on the scale; allowed: {', '.join(allowed)}.")
         return found
 
+    def doubts(self, payload: Content, content: Content) -> list[str]:
+        """None: a judgement has nothing to contradict."""
+        return []
+
 
 def _choices(told: Sequence[Mapping[str, Any]]) -> tuple[Choice, ...]:
     """The values of a field; what deserves several of them is told once."""

@@ -224,6 +224,7 @@ class Page:
         content: Content,
         *,
         problems: tuple[str, ...] = (),
+        asked: bool = False,
         seconds: float | None = None,
         status: int = 200,
     ) -> Response:
@@ -241,6 +242,7 @@ class Page:
             why_not=why_not_yours(standing),
             mine=fields_shown(form, item.payload, standing.mine.content) if standing.mine else [],
             problems=problems,
+            asked=asked,
             seconds=drafted if seconds is None else seconds,
             shown_at=time.time(),
             item_run_note=run_note(self._desk.counts(visit.annotator), standing),
@@ -287,10 +289,15 @@ class Page:
         form = form_of(item.kind, self._forms)
         content, seconds = _content(visit.form), _seconds(visit.form)
         problems = form.problems(item.payload, content)
-        if problems:
+        known = self._hide_answer or visit.form.get("asked") == "yes"
+        doubts = () if problems or known else form.doubts(item.payload, content)
+        if problems or doubts:
             self._desk.save_draft(item.id, visit.annotator, content, seconds)
             standing = self._desk.standing(item.id, visit.annotator)
-            return self._item_page(visit, standing, content, problems=tuple(problems), seconds=seconds, status=422)
+            told = (*problems, *doubts)
+            return self._item_page(
+                visit, standing, content, problems=told, asked=bool(doubts), seconds=seconds, status=422
+            )
         try:
             self._desk.submit(item.id, visit.annotator, content, seconds)
         except RefusedError:
