@@ -55,6 +55,9 @@ _WEIGHTS_AT_ONCE = 2_000_000
 _WEIGHTS_KEPT = 50_000_000
 """Resample weights kept for the next table (100 MB of uint16); more are drawn again."""
 
+_SMALL = 4_000_000
+"""Resample weights of a small table, e.g. of one category (8 MB of uint16): of these several are kept."""
+
 _NO_WIDTH = 1e-12
 """A bootstrap interval up to this wide has collapsed: fractions that are added in another order differ by less."""
 
@@ -199,8 +202,11 @@ class Resamples:
 
     def _weights(self) -> Iterator[NDArray[np.float64]]:
         """How often each cluster is in each draw, in pieces: [some draws, clusters]."""
-        if self._n_clusters * self._draws <= _WEIGHTS_KEPT:
-            pieces: Iterable[NDArray[np.uint16]] = _kept_weights(self._n_clusters, self._draws, self._seed)
+        pieces: Iterable[NDArray[np.uint16]]
+        if self._n_clusters * self._draws <= _SMALL:
+            pieces = _kept_small_weights(self._n_clusters, self._draws, self._seed)
+        elif self._n_clusters * self._draws <= _WEIGHTS_KEPT:
+            pieces = _kept_weights(self._n_clusters, self._draws, self._seed)
         else:
             pieces = _drawn_weights(self._n_clusters, self._draws, self._seed)
         for piece in pieces:
@@ -210,6 +216,12 @@ class Resamples:
 @functools.lru_cache(maxsize=1)
 def _kept_weights(n_clusters: int, draws: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
     """The weights of the last table: the runs of one task have as many clusters, and drawing them takes longest."""
+    return tuple(_drawn_weights(n_clusters, draws, seed))
+
+
+@functools.lru_cache(maxsize=16)
+def _kept_small_weights(n_clusters: int, draws: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+    """Those of categories, beside which the whole table's are kept."""
     return tuple(_drawn_weights(n_clusters, draws, seed))
 
 
