@@ -51,7 +51,10 @@ def answer_one(tab) -> None:
     assert HOSTILE.split(">")[0] in shown
     before = tab.url.partition("?")[0]
     if f"number {MARKED}:" in shown:
-        tab.keyboard.press("r")
+        with tab.expect_navigation():
+            tab.keyboard.press("r")
+        if tab.get_by_text("Mark it as right once more").count():  # it contradicts the answer that is shown
+            tab.keyboard.press("r")
     else:
         level = re.search(r"level (\d)", shown)[1]
         tab.keyboard.press("w")

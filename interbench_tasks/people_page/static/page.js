@@ -190,7 +190,7 @@
   if (form) {
     restore();
     const problem = form.querySelector(".alert");
-    if (problem) {
+    if (problem && !form.elements.asked) {
       const first = form.querySelector("[data-write], input[type=radio]");
       if (first) first.focus({ preventScroll: true });
       problem.scrollIntoView({ block: "center" });
