@@ -17,9 +17,12 @@ from interbench_tasks.people_page.serving import Address, free_address
 from tests.conftest import chromium_path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The installed browser, without a window."""
+    """The installed browser, without a window.
+
+    It ends with its file: while one is there, its event loop is the thread's, and no other test could run one.
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

@@ -73,6 +73,8 @@ def pick(page, label, text):
 
 
 def count(page):
+    """How many episodes are listed, once all transcripts that a search needs are read."""
+    page.wait_for_function("() => !document.querySelector('#count').textContent.includes('reading')")
     return page.locator("#count").text_content()
 
 
