@@ -159,7 +159,7 @@ def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
     Columns are all keys of all rows, in the order in which they come up.
 
     >>> as_csv([{"low": -0.0, "high": None}])
-    'low,high\\n0.0,'
+    'low,high\n0.0,'
     """
     columns = list(dict.fromkeys(key for row in rows for key in row))
     target = io.StringIO()
