@@ -10,7 +10,7 @@ from interbench_tasks.labels.agreement import PEOPLE, Agreement
 from interbench_tasks.labels.calibrating import Calibrated
 from interbench_tasks.labels.opinions import LabelledRun
 from interbench_tasks.metrics.intervals import Estimate
-from interbench_tasks.report.cells import ABSENT, cell_from, shown_value
+from interbench_tasks.report.cells import ABSENT, cell_from, flat_estimate, shown_value
 from interbench_tasks.report.formats import Grid
 
 
@@ -150,7 +150,13 @@ def flat_agreement(labelled: LabelledRun, found: Sequence[Agreement]) -> Iterato
         kappa = "kappa.quadratic" if one.weighted else "kappa"
         for name, estimate in ((kappa, one.kappa), ("same", one.exact)):
             if estimate is not None:
-                yield {**_run(labelled), "value_of": one.what, "people_and": one.who, "what": name, **_flat(estimate)}
+                yield {
+                    **_run(labelled),
+                    "value_of": one.what,
+                    "people_and": one.who,
+                    "what": name,
+                    **flat_estimate(estimate),
+                }
 
 
 def flat_calibration(labelled: LabelledRun, found: Sequence[Calibrated]) -> Iterator[dict[str, object]]:
@@ -158,33 +164,21 @@ def flat_calibration(labelled: LabelledRun, found: Sequence[Calibrated]) -> Iter
     for one in found:
         head = {**_run(labelled), "metric": one.metric}
         if one.panel is not None:
-            yield {**head, "what": "panel", **_flat(one.panel)}
+            yield {**head, "what": "panel", **flat_estimate(one.panel)}
         if one.corrected is not None:
             made = one.corrected
             more = {"n_labelled": made.n_labelled, "worth": made.worth, "trust": made.trust}
-            yield {**head, "what": "corrected", **_flat(made.estimate), **more}
+            yield {**head, "what": "corrected", **flat_estimate(made.estimate), **more}
         for judge, estimate in one.judges.items():
-            yield {**head, "what": f"judge {judge}", **_flat(estimate)}
+            yield {**head, "what": f"judge {judge}", **flat_estimate(estimate)}
         others = (("n_eff", one.independent.estimate), ("dawid_skene", one.dawid_skene))
         for name, other in others:
             if other is not None:
-                yield {**head, "what": name, **_flat(other)}
+                yield {**head, "what": name, **flat_estimate(other)}
 
 
 def _run(labelled: LabelledRun) -> dict[str, object]:
     return {"task": labelled.run.task, "run": labelled.run.folder.name}
-
-
-def _flat(estimate: Estimate) -> dict[str, object]:
-    low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
-    return {
-        "value": estimate.value,
-        "ci95_low": low,
-        "ci95_high": high,
-        "n": estimate.n,
-        "unscored": estimate.unscored,
-        "method": estimate.method,
-    }
 
 
 def agreement_as_json(labelled: LabelledRun, found: Sequence[Agreement]) -> dict[str, Any]:

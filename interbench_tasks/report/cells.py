@@ -61,3 +61,16 @@ def flat_from(estimate: Estimate | None, name: str, at: str = "") -> dict[str, o
         f"{name}.n{at}": estimate.n,
         f"{name}.unscored{at}": estimate.unscored,
     }
+
+
+def flat_estimate(estimate: Estimate) -> dict[str, object]:
+    """An estimate as the columns of a row for a machine."""
+    low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
+    return {
+        "value": estimate.value,
+        "ci95_low": low,
+        "ci95_high": high,
+        "n": estimate.n,
+        "unscored": estimate.unscored,
+        "method": estimate.method,
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 from interbench_tasks.metrics.intervals import Estimate
 from interbench_tasks.metrics.panel_rankings import PanelRanking
-from interbench_tasks.report.cells import ABSENT, cell_from
+from interbench_tasks.report.cells import ABSENT, cell_from, flat_estimate
 from interbench_tasks.report.formats import Grid
 from interbench_tasks.runs.panels import PanelReport
 
@@ -91,25 +91,13 @@ def flat_panel(report: PanelReport, tasks: Sequence[str]) -> Iterator[dict[str, 
     by_judge |= {"mean.score": report.means, "clarification - refusal": report.bias, report.by_run_is: report.by_run}
     told = [(what, of, one) for of, own in report.agreement.items() for what, one in own.items()]
     told += [(what, of, one) for what, own in by_judge.items() for of, one in own.items()]
-    yield from ({"task": task, "what": what, "of": of, **_flat(one)} for what, of, one in told)
+    yield from ({"task": task, "what": what, "of": of, **flat_estimate(one)} for what, of, one in told)
     for judge, deviation in report.deviations.items():
         yield {"task": task, "what": "sd.score", "of": judge, "value": deviation, "n": report.means[judge].n}
     for metric, rankings in report.without.items():
         for one in rankings:
             for name, value in (("spearman", one.spearman), ("kendall", one.kendall)):
                 yield {"task": task, "what": f"{name}.{metric}", "of": f"without {one.without}", "value": value}
-
-
-def _flat(estimate: Estimate) -> dict[str, object]:
-    low, high = estimate.ci95 if estimate.ci95 is not None else (None, None)
-    return {
-        "value": estimate.value,
-        "ci95_low": low,
-        "ci95_high": high,
-        "n": estimate.n,
-        "unscored": estimate.unscored,
-        "method": estimate.method,
-    }
 
 
 def panel_as_json(report: PanelReport) -> dict[str, Any]:
